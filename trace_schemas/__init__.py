@@ -1,0 +1,1 @@
+"""What crosses the layers: recordings, notices, reports, errors, and the SQL package."""

@@ -1,0 +1,285 @@
+"""The report: what `perfdiag analyze --format json` prints, as types.
+
+`report.schema.json` beside this file is generated from them (`python -m
+perfdiag.trace_schemas.report`). Times are integer nanoseconds on the rank's clock, 0 at the
+start of its trace. Every `budget_ns` sums exactly to the window that it splits.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+__all__ = [
+    "LABELS",
+    "LAYERS",
+    "LEAVES",
+    "LEAF_LABEL",
+    "SCHEMA_ID",
+    "Collective",
+    "Device",
+    "EngineInfo",
+    "Evidence",
+    "Fix",
+    "Input",
+    "Job",
+    "Label",
+    "Layer",
+    "NoticeRow",
+    "Rank",
+    "Region",
+    "Report",
+    "Step",
+    "StepTime",
+    "Totals",
+    "schema",
+]
+
+SCHEMA_ID = "perfdiag.report/1"
+
+Label = Literal["compute-bound", "memory-bound", "collective-bound", "host-bound", "unknown"]
+LABELS: tuple[Label, ...] = (
+    "compute-bound",
+    "memory-bound",
+    "collective-bound",
+    "host-bound",
+    "unknown",
+)
+
+Layer = Literal[
+    "input-pipeline",
+    "framework",
+    "compiler",
+    "kernels",
+    "runtime",
+    "collectives",
+    "parallelism",
+    "hardware",
+]
+LAYERS: tuple[Layer, ...] = (
+    "input-pipeline",
+    "framework",
+    "compiler",
+    "kernels",
+    "runtime",
+    "collectives",
+    "parallelism",
+    "hardware",
+)
+
+LEAF_LABEL: dict[str, Label | None] = {
+    "compute_kernel": "compute-bound",
+    "memory_kernel": "memory-bound",
+    "copy": "memory-bound",
+    "collective_transfer": "collective-bound",
+    "collective_wait": "collective-bound",
+    "collective_unsplit": "collective-bound",
+    "input": "host-bound",
+    "launch": "host-bound",
+    "sync": "host-bound",
+    "host_other": "host-bound",
+    "dependency": None,
+    "profiler": None,
+    "kernel_unclassified": None,
+    "unclassified": None,
+}
+"""The leaves of the time budget, and the label that each speaks for."""
+
+LEAVES: tuple[str, ...] = tuple(LEAF_LABEL)
+
+Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
+Nanoseconds = int
+
+
+class _Struct(msgspec.Struct, frozen=True, kw_only=True):
+    pass
+
+
+class EngineInfo(_Struct):
+    """The trace processor that answered the queries."""
+
+    name: str
+    version: str
+
+
+class Device(_Struct):
+    """A device named by an input; 0 and '' where the trace does not say."""
+
+    ordinal: int
+    name: str
+    vendor: str
+    sm_count: int
+    memory_bytes: int
+
+
+class Input(_Struct):
+    """One file that was read. `sha256` and `bytes` are those of the file as it lies on disk."""
+
+    path: str
+    format: str
+    bytes: int
+    sha256: str
+    events_read: int
+    events_kept: int
+    events_set_aside: int
+    rank: int | None
+    world_size: int | None
+    host: str
+    devices: list[Device]
+
+
+class NoticeRow(_Struct):
+    """A notice, and the input that it is about (None: the whole job)."""
+
+    kind: str
+    severity: Literal["error", "warning", "info"]
+    count: int
+    input: str | None
+    message: str
+
+
+class Totals(_Struct):
+    """Lengths of unions of intervals on one device, clipped to the window."""
+
+    window: Nanoseconds
+    busy: Nanoseconds
+    idle: Nanoseconds
+    compute: Nanoseconds
+    collective: Nanoseconds
+    exposed_collective: Nanoseconds
+    copy: Nanoseconds
+    exposed_copy: Nanoseconds
+
+
+class StepTime(_Struct):
+    """Step times over all ranks; None where no step has a verdict."""
+
+    n: int
+    median: Nanoseconds | None
+    p10: Nanoseconds | None
+    p90: Nanoseconds | None
+
+
+class Region(_Struct):
+    """Part of a step. Regions of one kind partition their step."""
+
+    kind: Literal["phase", "annotation", "module"]
+    name: str
+    start_ns: Nanoseconds
+    dur_ns: Nanoseconds
+    label: Label
+    confidence: Share
+    budget_ns: dict[str, Nanoseconds]
+
+
+class Step(_Struct):
+    """One training iteration. `coverage`: share of launches whose device records are there."""
+
+    ordinal: int
+    name: str
+    source: Literal["marker", "inferred", "whole"]
+    start_ns: Nanoseconds
+    dur_ns: Nanoseconds
+    host_start_ns: Nanoseconds
+    host_dur_ns: Nanoseconds
+    label: Label
+    confidence: Share
+    runner_up: Label | None
+    coverage: Share
+    why: str
+    totals_ns: Totals
+    budget_ns: dict[str, Nanoseconds]
+    regions: list[Region]
+
+
+class Rank(_Struct):
+    """One rank: its own budget, in which a wait counts as collective."""
+
+    rank: int | None
+    label: Label
+    confidence: Share
+    why: str
+    totals_ns: Totals
+    budget_ns: dict[str, Nanoseconds]
+    steps: list[Step]
+
+
+class Job(_Struct):
+    """The verdict on all ranks together."""
+
+    label: Label
+    confidence: Share
+    runner_up: Label | None
+    probabilities: dict[str, Share]
+    culprit_rank: int | None
+    why: str
+    step_time_ns: StepTime
+    totals_ns: Totals
+    budget_ns: dict[str, Nanoseconds]
+
+
+class Evidence(_Struct):
+    """What a fix rests on. `sql` returns `value` in one row when run with `perfdiag query`."""
+
+    sql: str
+    slices: list[int]
+    value: float
+    unit: str
+
+
+class Fix(_Struct):
+    """Something to do, whose it is, and what it is worth."""
+
+    id: str
+    layer: Layer
+    title: str
+    why: str
+    saving_ns_per_step: Nanoseconds
+    saving_low_ns: Nanoseconds
+    saving_high_ns: Nanoseconds
+    saving_after_previous_ns: Nanoseconds
+    confidence: Share
+    ranks: list[int | None]
+    steps: list[int]
+    evidence: list[Evidence]
+    how: str
+    verify: str
+
+
+class Collective(_Struct):
+    """Collectives of one operation and group on one rank."""
+
+    rank: int | None
+    op: str
+    group: str
+    count: int
+    bytes: int
+    total_ns: Nanoseconds
+    exposed_ns: Nanoseconds
+
+
+class Report(_Struct, frozen=True, kw_only=True):
+    """The whole answer."""
+
+    schema: str = SCHEMA_ID
+    version: str
+    engine: EngineInfo
+    inputs: list[Input]
+    notices: list[NoticeRow]
+    job: Job
+    ranks: list[Rank]
+    fixes: list[Fix]
+    collectives: list[Collective]
+    replay: dict[str, Any]
+    model: dict[str, Any]
+
+
+def schema() -> Mapping[str, Any]:
+    """JSON Schema of `Report`."""
+    return msgspec.json.schema(Report)
+
+
+if __name__ == "__main__":
+    text = msgspec.json.format(msgspec.json.encode(schema(), order="sorted"), indent=2)
+    Path(__file__).with_name("report.schema.json").write_bytes(text + b"\n")
