@@ -1,1 +1,1 @@
-"""TODO."""
+"""The command line: parse, call the library, render, exit."""

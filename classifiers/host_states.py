@@ -1,0 +1,124 @@
+"""What a host thread is doing at each moment, as disjoint intervals per lane."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perfdiag.classifiers.intervals import covered, merge
+from perfdiag.profiler.model import Model
+from perfdiag.trace_schemas.host_ranges import classify_range
+from perfdiag.trace_schemas.recording import Int64s
+
+__all__ = ["HostState", "HostStates"]
+
+
+class HostState(IntEnum):
+    """States in the order in which they win where several hold at once."""
+
+    PROFILER = 0
+    INPUT = 1
+    OTHER = 2
+    """Named work that is not the step's: garbage collection, checkpoints, logging, loading code."""
+    BLOCKED = 3
+    """Inside a call that waits for the device."""
+    DISPATCHING = 4
+    """Inside an operator or a runtime call."""
+    NOTHING = 5
+    """No event: Python between operators, or a thread that waits for work."""
+
+
+_ACTIVITY_STATE = {
+    "profiler_overhead": HostState.PROFILER,
+    "input": HostState.INPUT,
+    "gc": HostState.OTHER,
+    "checkpoint": HostState.OTHER,
+    "logging": HostState.OTHER,
+    "module_loading": HostState.OTHER,
+}
+
+Union = tuple[Int64s, Int64s]
+
+
+@dataclass(frozen=True, slots=True)
+class HostStates:
+    """States of all host lanes of a model.
+
+    Attributes:
+        unions: by lane and state, the time spent in it. Profiler overhead is that of all lanes:
+            CUPTI flushes its buffers on a thread of its own while launches wait.
+        edges: by lane, all times at which a state begins or ends, sorted.
+        main_lane: the lane that bears the steps or, without markers, most of the launches.
+    """
+
+    unions: dict[int, dict[HostState, Union]]
+    edges: dict[int, Int64s]
+    main_lane: int
+
+    @classmethod
+    def of(cls, model: Model) -> "HostStates":
+        """Read the states off the slices of a model."""
+        lane, state, start_ns, end_ns = _stated(model)
+        everywhere = state == HostState.PROFILER
+        unions: dict[int, dict[HostState, Union]] = {}
+        for number in np.unique(lane).tolist():
+            here = (lane == number) | everywhere
+            unions[number] = {
+                s: merge(start_ns[here & (state == s)], end_ns[here & (state == s)])
+                for s in HostState
+                if s != HostState.NOTHING
+            }
+        edges = {
+            number: np.unique(np.concatenate([side for union in by.values() for side in union]))
+            for number, by in unions.items()
+        }
+        return cls(unions, edges, _main_lane(model))
+
+    def at(self, lane: int, times_ns: Int64s) -> NDArray[np.int8]:
+        """(n,) state of a lane at each time."""
+        states = np.full(len(times_ns), HostState.NOTHING, np.int8)
+        for state, union in reversed(self.unions.get(lane, {}).items()):
+            states[covered(*union, times_ns)] = state
+        return states
+
+    def blocked_since(self, lane: int, times_ns: Int64s) -> NDArray[np.bool_]:
+        """(n,) whether a blocking call was under way when the device ran dry at each time."""
+        union = self.unions.get(lane, {}).get(HostState.BLOCKED)
+        if union is None:
+            return np.zeros(len(times_ns), bool)
+        return covered(union[0], union[1] + 1, times_ns) & covered(*union, times_ns - 1)
+
+
+def _stated(model: Model) -> tuple[Int64s, NDArray[np.int8], Int64s, Int64s]:
+    hosts, calls = model.hosts, model.calls
+    by_name = hosts.name.map(
+        lambda name: _ACTIVITY_STATE.get(classify_range(name), HostState.NOTHING), np.int8
+    )
+    overhead = hosts.kind.where("overhead")
+    state = np.where(
+        (by_name == HostState.NOTHING) & hosts.kind.where("host_op"),
+        HostState.DISPATCHING,
+        by_name,
+    )
+    state[overhead & (by_name == HostState.NOTHING)] = HostState.PROFILER
+    state[(state == HostState.PROFILER) & hosts.kind.where("host_op")] = HostState.DISPATCHING
+    known = state != HostState.NOTHING
+    call_state = np.where(calls.role.where("sync"), HostState.BLOCKED, HostState.DISPATCHING)
+    return (
+        np.concatenate((hosts.lane[known], calls.lane)),
+        np.concatenate((state[known], call_state)).astype(np.int8),
+        np.concatenate((hosts.ts_ns[known], calls.ts_ns)),
+        np.concatenate((hosts.end_ns[known], calls.end_ns)),
+    )
+
+
+def _main_lane(model: Model) -> int:
+    hosts, calls = model.hosts, model.calls
+    steps = np.isin(hosts.ts_ns, model.steps.host_ts_ns) & hosts.name.map(
+        lambda name: name in set(model.steps.name), np.bool_
+    )
+    for lanes in (hosts.lane[steps], calls.lane[calls.linked], calls.lane, hosts.lane):
+        if len(lanes):
+            return int(np.bincount(lanes).argmax())
+    return -1

@@ -1,0 +1,39 @@
+"""Sets of intervals on one time line, as sorted arrays."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perfdiag.trace_schemas.recording import Int64s
+
+__all__ = ["covered", "gaps", "merge"]
+
+
+def merge(start_ns: Int64s, end_ns: Int64s) -> tuple[Int64s, Int64s]:
+    """The union of intervals as disjoint ones, in order; empty intervals vanish."""
+    some = end_ns > start_ns
+    order = np.argsort(start_ns[some], kind="stable")
+    starts, ends = start_ns[some][order], end_ns[some][order]
+    if not len(starts):
+        return starts, ends
+    reach = np.maximum.accumulate(ends)
+    fresh = np.concatenate(([True], starts[1:] > reach[:-1]))
+    last = np.concatenate((fresh[1:], [True]))
+    return starts[fresh], reach[last]
+
+
+def gaps(
+    start_ns: Int64s, end_ns: Int64s, begin_ns: int, until_ns: int
+) -> tuple[Int64s, Int64s]:
+    """What a union (as `merge` gives it) leaves free between two times."""
+    starts = np.concatenate(([begin_ns], np.clip(end_ns, begin_ns, until_ns)))
+    ends = np.concatenate((np.clip(start_ns, begin_ns, until_ns), [until_ns]))
+    free = ends > starts
+    return starts[free], ends[free]
+
+
+def covered(start_ns: Int64s, end_ns: Int64s, at_ns: Int64s) -> NDArray[np.bool_]:
+    """(n,) whether a union (as `merge` gives it) covers each time; ends are outside."""
+    at = np.searchsorted(start_ns, at_ns, "right") - 1
+    inside = at >= 0
+    inside[inside] = at_ns[inside] < end_ns[at[inside]]
+    return inside

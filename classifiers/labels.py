@@ -1,0 +1,121 @@
+"""Labels by rule: which class of resource bounds a window, and how sure that is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from perfdiag.trace_schemas.report import LABELS, LEAF_LABEL, LEAVES, Label
+
+__all__ = ["Verdict", "add_budgets", "judge", "withheld"]
+
+CLASSES: tuple[Label, ...] = LABELS[:-1]
+
+DOUBTED = ("unclassified", "kernel_unclassified", "dependency")
+"""Leaves that speak for no class and might belong to any."""
+
+SHARPNESS = 2.0
+"""Probabilities go with the square of the shares: of two classes 2:1 apart the larger is right
+four times in five. A choice until the learned model replaces it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What bounds a window.
+
+    Attributes:
+        label: the class, or `unknown`.
+        confidence: probability of the label.
+        runner_up: the class with the second largest share, None where there is none.
+        probabilities: of every label; they sum to 1.
+        why: a sentence.
+    """
+
+    label: Label
+    confidence: float
+    runner_up: Label | None
+    probabilities: dict[Label, float]
+    why: str
+
+
+def judge(budget_ns: Mapping[str, int], *, noun: str = "step", single_rank: bool = True) -> Verdict:
+    """Label a window by the class that holds most of it.
+
+    The label is `unknown` where the leaves that speak for no class hold more than the largest
+    class does.
+
+    Args:
+        budget_ns: nanoseconds by leaf; must sum to the window.
+        noun: what the window is, for the sentence.
+        single_rank: whether waits for other ranks may hide in collectives.
+    """
+    window = sum(budget_ns.values())
+    if not window:
+        return withheld("It takes no time of its own.")
+    shares = {label: 0.0 for label in CLASSES}
+    for leaf, ns in budget_ns.items():
+        label = LEAF_LABEL[leaf]
+        if label is not None:
+            shares[label] += ns / window
+    doubt = sum(budget_ns.get(leaf, 0) for leaf in DOUBTED) / window
+    ranked = sorted(CLASSES, key=lambda label: -shares[label])
+    best = ranked[0] if shares[ranked[0]] > doubt else "unknown"
+    probabilities = _probabilities(shares, doubt)
+    runner_up = next((c for c in ranked if c != best and shares[c] > 0), None)
+    why = _sentence(budget_ns, window, noun, best, single_rank)
+    return Verdict(best, probabilities[best], runner_up, probabilities, why)
+
+
+def withheld(why: str, confidence: float = 1.0) -> Verdict:
+    """No verdict, for a reason."""
+    rest = (1.0 - confidence) / len(CLASSES)
+    probabilities: dict[Label, float] = dict.fromkeys(CLASSES, rest)
+    probabilities["unknown"] = confidence
+    return Verdict("unknown", confidence, None, probabilities, why)
+
+
+def add_budgets(budgets: list[Mapping[str, int]]) -> dict[str, int]:
+    """Leaf by leaf, in the order of the leaves."""
+    sums = {leaf: sum(b.get(leaf, 0) for b in budgets) for leaf in LEAVES}
+    return {leaf: ns for leaf, ns in sums.items() if ns}
+
+
+def _probabilities(shares: Mapping[Label, float], doubt: float) -> dict[Label, float]:
+    weights = {label: shares[label] ** SHARPNESS for label in CLASSES}
+    total = sum(weights.values()) or 1.0
+    probabilities: dict[Label, float] = {c: w / total * (1 - doubt) for c, w in weights.items()}
+    probabilities["unknown"] = 1.0 - sum(probabilities.values())
+    return probabilities
+
+
+_PHRASES = {
+    "compute_kernel": "in kernels bound by arithmetic",
+    "memory_kernel": "in kernels bound by memory traffic",
+    "copy": "in copies that nothing hides",
+    "collective_transfer": "moving data in collectives that nothing hides",
+    "collective_wait": "waiting for other ranks in collectives",
+    "collective_unsplit": "in collectives that compute does not hide",
+    "input": "waiting for input",
+    "launch": "waiting for launches",
+    "sync": "refilling the queue that a synchronisation had drained",
+    "host_other": "waiting for other work of the host",
+    "dependency": "waiting on the device for an event or another stream",
+    "profiler": "in overhead of the profiler",
+    "kernel_unclassified": "in kernels of unknown kind",
+    "unclassified": "unaccounted for",
+}
+
+
+def _sentence(
+    budget_ns: Mapping[str, int], window: int, noun: str, label: Label, single_rank: bool
+) -> str:
+    """The two largest leaves of the label's class, or of all where there is no label."""
+    own = {
+        leaf: ns
+        for leaf, ns in budget_ns.items()
+        if label == "unknown" or LEAF_LABEL[leaf] == label
+    }
+    top = sorted(own, key=lambda leaf: -own[leaf])[:2]
+    parts = [f"{own[leaf] / window:.0%} {_PHRASES[leaf]}" for leaf in top if own[leaf] >= 0.02 * window]
+    text = f"Of the {noun}, {' and '.join(parts or ['nothing stands out'])}"
+    if single_rank and "collective_unsplit" in top and label == "collective-bound":
+        text += " (may include waiting for other ranks)"
+    return text + "."

@@ -1,0 +1,107 @@
+"""`perfdiag query`: SQL over a trace, with the tables of the perfdiag package."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from perfdiag.cli import options, output
+from perfdiag.trace_schemas.errors import QueryError, UsageError
+
+__all__ = ["query"]
+
+
+def query(
+    trace: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TRACE",
+            help="A trace of any format that analyze reads; --schema needs none.",
+            show_default=False,
+        ),
+    ] = None,
+    sql: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SQL", help="PerfettoSQL; - reads it from stdin.", show_default=False
+        ),
+    ] = None,
+    schema: Annotated[
+        bool,
+        typer.Option(
+            "--schema",
+            help="List the tables of the perfdiag package and their columns.",
+            show_default="off",
+        ),
+    ] = False,
+    format_: Annotated[
+        Literal["table", "json", "csv"],
+        typer.Option("--format", help="A table for people, a JSON array of rows, or CSV."),
+    ] = "table",
+    output_: options.Output = None,
+    engine: options.Engine = "wasm",
+) -> None:
+    """Run SQL on a trace, or list the tables that SQL can use."""
+    if trace is not None:
+        output.check_writable(output_, trace)
+    if schema:
+        _show_schema(sql, format_, output_)
+    else:
+        _show_answer(*_checked(trace, sql), engine, format_, output_)
+
+
+def _checked(trace: str | None, sql: str | None) -> tuple[str, str]:
+    if trace is None or sql is None:
+        msg = "give a TRACE and SQL, or --schema to list the tables"
+        raise UsageError(msg)
+    if sql != "-":
+        return trace, sql
+    if trace == "-":
+        msg = "stdin cannot be both the trace and the SQL: name a file for one of them"
+        raise UsageError(msg)
+    return trace, sys.stdin.read()
+
+
+def _show_answer(
+    trace: str, sql: str, engine: options.EngineName, format_: str, output_: Path | None
+) -> None:
+    from perfdiag.profiler import querying
+
+    try:
+        table = querying.query_trace(trace, sql, engine=engine)
+    except QueryError as error:  # the user's own SQL: wrong usage, not a broken input
+        raise UsageError(str(error)) from error
+    _show_rows(table.names, table.rows(), format_, output_)
+
+
+def _show_schema(sql: str | None, format_: str, output_: Path | None) -> None:
+    from perfdiag.cli.reporters import schema
+    from perfdiag.profiler import querying
+
+    if sql is not None:
+        msg = "--schema takes no SQL: leave one of the two out"
+        raise UsageError(msg)
+    docs = querying.describe_schema()
+    if format_ == "table":
+        output.write(schema.as_text(docs, output.console_for(output_)), output_)
+    else:
+        _show_rows(schema.NAMES, schema.rows(docs), format_, output_)
+
+
+def _show_rows(
+    names: Sequence[str],
+    rows: Sequence[Sequence[int | float | str | bytes | None]],
+    format_: str,
+    output_: Path | None,
+) -> None:
+    from perfdiag.cli.reporters.rows import as_csv, as_json, as_table
+
+    console = output.console_for(output_)
+    if format_ == "json":
+        output.write(as_json(names, rows), output_)
+    elif format_ == "csv":
+        output.write(as_csv(names, rows, for_terminal=console.is_terminal), output_)
+    else:
+        output.write(as_table(names, rows, console), output_)

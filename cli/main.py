@@ -1,0 +1,75 @@
+"""The entry point: commands in the order in which a person needs them, and exit codes."""
+
+import io
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from perfdiag import __version__
+from perfdiag.cli.commands.analyze import analyze
+from perfdiag.cli.commands.convert import convert
+from perfdiag.cli.commands.query import query
+from perfdiag.trace_schemas.errors import PerfdiagError, UsageError
+
+__all__ = ["app", "run"]
+
+EXIT_USAGE = 2
+EXIT_INPUT = 3
+EXIT_INTERRUPTED = 130
+
+app = typer.Typer(
+    name="perfdiag",
+    help="Find what bounds each part of a training step, and whose fix it is.",
+    epilog="Exit codes: 0 a report was made, 2 wrong usage, 3 an input could not be read.",
+    add_completion=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (analyze, query, convert):
+    app.command()(command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"perfdiag {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def perfdiag(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Say which version."
+        ),
+    ] = False,
+) -> None:
+    """Find what bounds each part of a training step, and whose fix it is."""
+
+
+def run(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit.
+
+    Args:
+        arguments: without the name of the program; those of the process by default.
+
+    Raises:
+        SystemExit: always, with 0 for a result, 2 for wrong usage, 3 for an input that cannot be
+            read or analysed, 130 when interrupted. Anything else that comes out is a bug.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a path need not be valid text
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        typer.main.get_command(app).main(arguments, prog_name="perfdiag")
+    except PerfdiagError as error:
+        from perfdiag.cli.output import complain
+
+        complain(str(error))
+        sys.exit(EXIT_USAGE if isinstance(error, UsageError) else EXIT_INPUT)
+    except KeyboardInterrupt:
+        sys.exit(EXIT_INTERRUPTED)

@@ -1,0 +1,108 @@
+"""What the options of several commands have in common, and how their texts are read."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple
+
+import typer
+
+__all__ = [
+    "Engine",
+    "EngineName",
+    "Output",
+    "Quiet",
+    "TimeRange",
+    "Verbose",
+    "regex",
+    "seconds",
+    "size",
+    "time_range",
+]
+
+EngineName = Literal["wasm", "native"]
+
+Engine = Annotated[
+    EngineName,
+    typer.Option(
+        help="Trace processor: the embedded one, or a trace_processor_shell from "
+        "PERFDIAG_TRACE_PROCESSOR or the PATH."
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write the result to this file.",
+        show_default="standard output",
+    ),
+]
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", help="No progress and no notices.", show_default="off"),
+]
+Verbose = Annotated[
+    bool,
+    typer.Option("--verbose", "-v", help="Also show each input, and infos.", show_default="off"),
+]
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
+_NS_PER_S = 1_000_000_000
+
+
+class TimeRange(NamedTuple):
+    """Part of a trace, in nanoseconds from its start."""
+
+    start_ns: int
+    end_ns: int
+
+
+def regex(text: str) -> str:
+    """A regular expression, checked."""
+    try:
+        re.compile(text)
+    except re.error as error:
+        msg = f"{text!r} is not a regular expression: {error}."
+        raise typer.BadParameter(msg) from error
+    return text
+
+
+def seconds(text: str) -> float:
+    """A time in seconds, more than nothing and less than for ever."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        msg = f"{text!r} is not a time in seconds: give a number above 0."
+        raise typer.BadParameter(msg)
+    return value
+
+
+def size(text: str) -> int:
+    """A size in bytes: `8GB` (decimal), `512MiB` (binary) or a bare number."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        msg = f"{text!r} is not a size: write it like 8GB, 512MiB or 1000000."
+        raise typer.BadParameter(msg)
+    number, prefix, binary = match.groups()
+    bytes_ = int(float(number) * (1024 if binary else 1000) ** " kmgt".index(prefix.lower() or " "))
+    if bytes_ < 1:
+        msg = f"{text!r} is no memory at all: give at least one byte."
+        raise typer.BadParameter(msg)
+    return bytes_
+
+
+def time_range(text: str) -> TimeRange:
+    """The range that `START:END` names, in seconds from the start of the trace."""
+    first, _, last = text.partition(":")
+    try:
+        start_ns, end_ns = round(float(first) * _NS_PER_S), round(float(last) * _NS_PER_S)
+    except (ValueError, OverflowError) as error:
+        msg = f"{text!r} is not START:END in seconds from the start of the trace, like 1.5:3."
+        raise typer.BadParameter(msg) from error
+    if start_ns < 0 or not start_ns < end_ns:
+        msg = f"{text!r} is an empty range: START must be at least 0 and less than END."
+        raise typer.BadParameter(msg)
+    return TimeRange(start_ns, end_ns)

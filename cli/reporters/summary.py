@@ -1,0 +1,161 @@
+"""What the tables show of a report: which rows, and sums over steps and ranks."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from perfdiag.trace_schemas.report import Collective, Fix, Label, Rank, Region, Report, Step
+
+__all__ = [
+    "CollectiveRow",
+    "RegionRow",
+    "StepRow",
+    "collective_rows",
+    "fix_groups",
+    "pick_ranks",
+    "pick_steps",
+    "region_rows",
+    "step_count",
+    "step_rows",
+]
+
+Row = TypeVar("Row")
+
+MAX_ROWS = 12
+"""Steps and ranks that a table shows; the JSON report has them all."""
+
+_PHASES = ("data", "forward", "backward", "optimizer", "other")
+
+
+@dataclass(frozen=True)
+class StepRow:
+    """A step and the rank that it belongs to."""
+
+    rank: int | None
+    step: Step
+
+
+@dataclass(frozen=True)
+class RegionRow:
+    """Regions of one kind and name over all steps.
+
+    Attributes:
+        label: the label that holds most of their time.
+        agreeing: number of regions with that label, of `n`.
+        dur_ns: their windows together.
+        budget_ns: their budgets together.
+    """
+
+    kind: Literal["phase", "annotation", "module"]
+    name: str
+    label: Label
+    agreeing: int
+    n: int
+    dur_ns: int
+    budget_ns: dict[str, int]
+
+
+@dataclass(frozen=True)
+class CollectiveRow:
+    """Collectives of one operation and group, over all ranks."""
+
+    op: str
+    group: str
+    count: int
+    bytes: int
+    total_ns: int
+    exposed_ns: int
+
+
+def step_count(report: Report) -> int:
+    """Steps of all ranks together: what a total is divided by to speak of one step."""
+    return sum(len(rank.steps) for rank in report.ranks)
+
+
+def step_rows(report: Report) -> list[StepRow]:
+    """All steps of all ranks."""
+    return [StepRow(rank.rank, step) for rank in report.ranks for step in rank.steps]
+
+
+def pick_steps(rows: Sequence[StepRow], most: int = MAX_ROWS) -> list[StepRow]:
+    """At most `most` rows, in their order: the slowest, one of each label, the most usual."""
+    slowest = sorted(rows, key=lambda row: -row.step.dur_ns)
+    usual = slowest[len(slowest) // 2 :] + slowest[: len(slowest) // 2]
+    of_each_label = {row.step.label: row for row in reversed(slowest)}.values()
+    return _first(rows, (*slowest[: most // 2], *of_each_label, *usual), most)
+
+
+def pick_ranks(report: Report, most: int = MAX_ROWS) -> list[Rank]:
+    """At most `most` ranks, in their order: the culprit, then those with most work of their own."""
+
+    def own_work_ns(rank: Rank) -> int:
+        return rank.totals_ns.window - rank.budget_ns.get("collective_wait", 0)
+
+    culprit = [rank for rank in report.ranks if rank.rank == report.job.culprit_rank]
+    busiest = sorted(report.ranks, key=own_work_ns, reverse=True)
+    return _first(report.ranks, (*culprit, *busiest), most)
+
+
+def _first(rows: Sequence[Row], wanted: Iterable[Row], most: int) -> list[Row]:
+    chosen = list(dict.fromkeys(id(row) for row in wanted))[:most]
+    return [row for row in rows if id(row) in chosen]
+
+
+def region_rows(report: Report) -> list[RegionRow]:
+    """Regions summed over steps and ranks; phases in the order of a step, others by time."""
+    groups: dict[tuple[str, str], list[Region]] = {}
+    for row in step_rows(report):
+        for region in row.step.regions:
+            groups.setdefault((region.kind, region.name), []).append(region)
+    return sorted((_sum_regions(group) for group in groups.values()), key=_region_order)
+
+
+def _region_order(row: RegionRow) -> tuple[int, int]:
+    known = row.kind == "phase" and row.name in _PHASES
+    return (_PHASES.index(row.name) if known else len(_PHASES), -row.dur_ns)
+
+
+def _sum_regions(regions: Sequence[Region]) -> RegionRow:
+    by_label: Counter[Label] = Counter()
+    budget: Counter[str] = Counter()
+    for region in regions:
+        by_label[region.label] += region.dur_ns
+        budget.update(region.budget_ns)
+    label = max(by_label, key=by_label.__getitem__)
+    return RegionRow(
+        kind=regions[0].kind,
+        name=regions[0].name,
+        label=label,
+        agreeing=sum(region.label == label for region in regions),
+        n=len(regions),
+        dur_ns=sum(region.dur_ns for region in regions),
+        budget_ns=dict(budget),
+    )
+
+
+def collective_rows(collectives: Iterable[Collective]) -> list[CollectiveRow]:
+    """Collectives summed over ranks, those that cost most first."""
+    groups: dict[tuple[str, str], list[Collective]] = {}
+    for row in collectives:
+        groups.setdefault((row.op, row.group), []).append(row)
+    rows = [
+        CollectiveRow(
+            op=op,
+            group=group,
+            count=sum(row.count for row in same),
+            bytes=sum(row.bytes for row in same),
+            total_ns=sum(row.total_ns for row in same),
+            exposed_ns=sum(row.exposed_ns for row in same),
+        )
+        for (op, group), same in groups.items()
+    ]
+    return sorted(rows, key=lambda row: (-row.exposed_ns, -row.total_ns))
+
+
+def fix_groups(fixes: Iterable[Fix]) -> dict[str, list[Fix]]:
+    """Fixes by layer: the layer and the fix that save most come first."""
+    groups: dict[str, list[Fix]] = {}
+    for fix in sorted(fixes, key=lambda fix: -fix.saving_ns_per_step):
+        groups.setdefault(fix.layer, []).append(fix)
+    return groups

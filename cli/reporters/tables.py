@@ -1,0 +1,162 @@
+"""The tables of the report for people: steps, parts of a step, ranks, collectives."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from perfdiag.cli.reporters.bars import Bar, label_text
+from perfdiag.cli.reporters.summary import (
+    CollectiveRow,
+    RegionRow,
+    StepRow,
+    collective_rows,
+    pick_ranks,
+    pick_steps,
+    region_rows,
+    step_count,
+    step_rows,
+)
+from perfdiag.cli.reporters.units import clean, count, duration, percent, plural, shorten, size
+from perfdiag.trace_schemas.report import Rank, Report
+
+__all__ = ["tables"]
+
+_MOST_PARTS = 8
+"""Annotations and modules shown: beyond those none explains much of a step."""
+
+Block = tuple[str, str, Table]
+"""A title, a remark, and the table."""
+
+
+def tables(report: Report, console: Console) -> Iterator[Block]:
+    """The tables that this report has something for, in reading order."""
+    name_width = max(10, console.width // 4)
+    regions = region_rows(report)
+    phases = [row for row in regions if row.kind == "phase"]
+    parts = sorted((r for r in regions if r.kind != "phase"), key=lambda row: -row.dur_ns)
+    if len(report.ranks) > 1:
+        yield _ranks(report)
+    steps = step_rows(report)
+    if len(steps) > 1 or any(row.step.coverage < 1 for row in steps):
+        yield _steps(report, name_width)
+    if phases:
+        yield "Phases", "mean of a step", _regions(phases, report, name_width)
+    if parts:
+        left_out = len(parts) - _MOST_PARTS
+        note = f"the longest; {left_out:,} more in the JSON report" if left_out > 0 else ""
+        yield "Annotations and modules", note, _regions(parts[:_MOST_PARTS], report, name_width)
+    if report.collectives:
+        yield _collectives(report, name_width)
+
+
+def _table(*columns: str, bar: bool = True) -> Table:
+    """A table without lines; a column is right-aligned when its title starts with `>`."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim", expand=bar)
+    for column in columns:
+        justify = "right" if column.startswith(">") else "left"
+        table.add_column(column.lstrip(">"), justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    if bar:
+        table.add_column("", ratio=1, no_wrap=True)
+    return table
+
+
+def _steps(report: Report, name_width: int) -> Block:
+    rows = step_rows(report)
+    shown = pick_steps(rows)
+    several = len(report.ranks) > 1
+    covered = all(row.step.coverage >= 1 for row in shown)
+    columns = [">rank"] * several + ["step", ">time", "bound by", ">sure"]
+    table = _table(*columns, *[">coverage"] * (not covered))
+    longest = max(row.step.dur_ns for row in rows)
+    for row in shown:
+        cells = [_rank_name(row.rank)] * several + _step_cells(row, name_width, not covered)
+        table.add_row(*cells, Bar(row.step.budget_ns, row.step.dur_ns / max(1, longest)))
+    left_out = len(rows) - len(shown)
+    note = f"{len(shown)} of {len(rows):,}: the slowest, one of each label, the most usual"
+    return "Steps", note if left_out else "", table
+
+
+def _step_cells(row: StepRow, name_width: int, with_coverage: bool) -> list[str | Text]:
+    step = row.step
+    name = shorten(step.name or str(step.ordinal), name_width)
+    cells: list[str | Text] = [
+        Text(name),
+        duration(step.dur_ns),
+        label_text(step.label),
+        f"{step.confidence:.0%}",
+    ]
+    coverage = Text("" if step.coverage >= 1 else percent(step.coverage, 1), "bold red")
+    return [*cells, coverage] if with_coverage else cells
+
+
+def _regions(rows: Sequence[RegionRow], report: Report, name_width: int) -> Table:
+    steps, whole = max(1, step_count(report)), report.job.totals_ns.window
+    table = _table("name", ">time", ">share", "bound by")
+    longest = max(1, *(row.dur_ns for row in rows))
+    for row in rows:
+        label = label_text(row.label)
+        if row.agreeing < row.n:
+            label.append(f" {row.agreeing}/{row.n}", "dim")
+        table.add_row(
+            Text(shorten(row.name, name_width)),
+            duration(row.dur_ns / steps),
+            percent(row.dur_ns, whole),
+            label,
+            Bar(row.budget_ns, row.dur_ns / longest),
+        )
+    return table
+
+
+def _ranks(report: Report) -> Block:
+    shown = pick_ranks(report)
+    table = _table(">rank", ">step", ">busy", ">waits", "bound by", ">sure")
+    longest = max(1, *(_mean_window(rank) for rank in report.ranks))
+    for rank in shown:
+        totals, is_culprit = rank.totals_ns, rank.rank == report.job.culprit_rank
+        table.add_row(
+            Text(_rank_name(rank.rank), "bold red" if is_culprit else ""),
+            duration(_mean_window(rank)),
+            percent(totals.busy, totals.window),
+            percent(rank.budget_ns.get("collective_wait", 0), totals.window),
+            label_text(rank.label),
+            f"{rank.confidence:.0%}",
+            Bar(rank.budget_ns, _mean_window(rank) / longest),
+        )
+    left_out = len(report.ranks) - len(shown)
+    note = "each by its own time: a wait counts as collective"
+    some = f"{len(shown)} of {len(report.ranks):,}, those that wait least; " if left_out else ""
+    return "Ranks", some + note, table
+
+
+def _rank_name(rank: int | None) -> str:
+    return "?" if rank is None else str(rank)
+
+
+def _mean_window(rank: Rank) -> float:
+    return rank.totals_ns.window / max(1, len(rank.steps))
+
+
+def _collectives(report: Report, name_width: int) -> Block:
+    rows = collective_rows(report.collectives)
+    shown = rows[:_MOST_PARTS]
+    steps = max(1, step_count(report))
+    table = _table("operation", "group", ">calls", ">each", ">time", ">exposed", bar=False)
+    table.add_column("hidden", justify="right")
+    for row in shown:
+        table.add_row(*_collective_cells(row, steps, name_width))
+    more = f"; {plural(len(rows) - len(shown), 'more row')} in the JSON report"
+    return "Collectives", "per step and rank" + (more if len(rows) > len(shown) else ""), table
+
+
+def _collective_cells(row: CollectiveRow, steps: int, name_width: int) -> list[str | Text]:
+    return [
+        Text(shorten(row.op, name_width)),
+        Text(shorten(clean(row.group), name_width)),
+        count(row.count / steps),
+        size(row.bytes / row.count) if row.count and row.bytes else "",
+        duration(row.total_ns / steps),
+        duration(row.exposed_ns / steps),
+        percent(row.total_ns - row.exposed_ns, row.total_ns),
+    ]

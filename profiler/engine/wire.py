@@ -1,0 +1,119 @@
+"""The protobuf wire format, as far as the trace processor's RPC needs it.
+
+Written out because the `perfetto` package's own message classes can only be imported together
+with pandas (0.35 s), and because results are decoded as whole arrays.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perfdiag.trace_schemas.errors import EngineError
+
+__all__ = [
+    "Buffer",
+    "block",
+    "block_header",
+    "fields",
+    "read_varint",
+    "unpack_varints",
+    "varint",
+    "varint_field",
+]
+
+Buffer = bytes | bytearray | memoryview
+
+_VARINT, _FIXED64, _BLOCK, _FIXED32 = 0, 1, 2, 5
+
+
+def varint(value: int) -> bytes:
+    """`value` (not negative) as a varint."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def varint_field(number: int, value: int) -> bytes:
+    """A field that holds an integer, an enum or a bool."""
+    return varint(number << 3 | _VARINT) + varint(value)
+
+
+def block(number: int, payload: bytes) -> bytes:
+    """A field that holds text, bytes or a message."""
+    return block_header(number, len(payload)) + payload
+
+
+def block_header(number: int, length: int) -> bytes:
+    """What precedes the `length` bytes of a text, bytes or message field."""
+    return varint(number << 3 | _BLOCK) + varint(length)
+
+
+def read_varint(data: Buffer, at: int) -> tuple[int, int]:
+    """The varint at offset `at`, and the offset behind it.
+
+    Raises:
+        EngineError: the data ends inside the varint.
+    """
+    value = 0
+    for offset in range(at, len(data)):
+        byte = data[offset]
+        value |= (byte & 0x7F) << 7 * (offset - at)
+        if byte < 0x80:
+            return value, offset + 1
+    msg = f"a reply of the trace processor is cut short at byte {len(data)}"
+    raise EngineError(msg)
+
+
+def fields(message: Buffer) -> Iterator[tuple[int, int | memoryview]]:
+    """Number and value of each field: an int of a varint, the bytes of anything else.
+
+    Raises:
+        EngineError: the message is damaged.
+    """
+    view = memoryview(message)
+    at, end = 0, len(view)
+    while at < end:
+        tag, at = read_varint(view, at)
+        kind = tag & 7
+        if kind == _VARINT:
+            value, at = read_varint(view, at)
+            yield tag >> 3, value
+            continue
+        length, at = _length(view, at, kind)
+        if at + length > end:
+            msg = f"a reply of the trace processor is cut short at byte {end}"
+            raise EngineError(msg)
+        yield tag >> 3, view[at : at + length]
+        at += length
+
+
+def _length(view: memoryview, at: int, kind: int) -> tuple[int, int]:
+    if kind == _BLOCK:
+        return read_varint(view, at)
+    if kind in (_FIXED64, _FIXED32):
+        return (8 if kind == _FIXED64 else 4), at
+    msg = f"a reply of the trace processor holds the unknown wire type {kind} at byte {at}"
+    raise EngineError(msg)
+
+
+def unpack_varints(packed: Buffer) -> NDArray[np.int64]:
+    """All integers of a packed field of type int64, exact over the whole range.
+
+    The loop runs over the byte positions in a varint (ten at most), not over the values.
+    """
+    data = np.frombuffer(packed, np.uint8)
+    ends = np.flatnonzero(data < 0x80)
+    starts = np.empty_like(ends)
+    starts[:1] = 0
+    starts[1:] = ends[:-1] + 1
+    lengths = ends - starts + 1
+    values = (data[starts] & 0x7F).astype(np.uint64)
+    for position in range(1, int(lengths.max(initial=0))):
+        rows = np.flatnonzero(lengths > position)
+        septet = (data[starts[rows] + position] & 0x7F).astype(np.uint64)
+        values[rows] |= septet << np.uint64(7 * position)
+    return values.view(np.int64)

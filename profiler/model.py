@@ -1,0 +1,244 @@
+"""The SQL model as columns: what the facts are computed from."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perfdiag.profiler.engine import Session, Table
+from perfdiag.trace_schemas.recording import Int32s, Int64s
+
+__all__ = [
+    "Calls",
+    "Coded",
+    "Hosts",
+    "Lanes",
+    "Model",
+    "Regions",
+    "Steps",
+    "Work",
+    "model_sql",
+    "prepare",
+    "read_model",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """A column of text: (n,) codes into `texts`; -1, for NULL, stands for ''."""
+
+    codes: Int32s
+    texts: list[str]
+
+    def where(self, *wanted: str) -> NDArray[np.bool_]:
+        """(n,) whether the text is one of these."""
+        return self.map(lambda text: text in wanted, np.bool_)
+
+    def map(self, function: Callable[[str], Any], dtype: type) -> NDArray[Any]:
+        """(n,) a function of the text, called once for each distinct one."""
+        return np.array([*map(function, self.texts), function("")], dtype)[self.codes]
+
+    def take(self, rows: NDArray[np.int64]) -> list[str]:
+        """Texts of some rows."""
+        return [self.texts[code] if code >= 0 else "" for code in self.codes[rows].tolist()]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Kernels, copies, fills and collectives; launch columns are -1 where there is no launch."""
+
+    id: Int64s
+    device: Int64s
+    ts_ns: Int64s
+    end_ns: Int64s
+    lane: Int64s
+    name: Coded
+    kind: Coded
+    family: Coded
+    bound: Coded
+    collective: Coded
+    launch_id: Int64s
+    launch_ts_ns: Int64s
+    launch_end_ns: Int64s
+    launch_lane: Int64s
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Calls of a runtime or driver. `linked`: device records, also unusable ones, are there."""
+
+    id: Int64s
+    ts_ns: Int64s
+    end_ns: Int64s
+    lane: Int64s
+    api: Coded
+    role: Coded
+    linked: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """Operators, annotations, frames and overhead on the host."""
+
+    ts_ns: Int64s
+    end_ns: Int64s
+    lane: Int64s
+    kind: Coded
+    name: Coded
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Steps in order; see `perfdiag_step`."""
+
+    id: Int64s
+    ordinal: Int64s
+    name: list[str]
+    source: list[str]
+    ts_ns: Int64s
+    end_ns: Int64s
+    host_ts_ns: Int64s
+    host_end_ns: Int64s
+
+
+@dataclass(frozen=True, slots=True)
+class Regions:
+    """Regions in order of step; `step` is the step's ordinal."""
+
+    step: Int64s
+    kind: list[str]
+    name: list[str]
+    ts_ns: Int64s
+    end_ns: Int64s
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """Names of lanes by their number."""
+
+    name: Mapping[int, str]
+    kind: Mapping[int, str]
+    stream: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """One rank's model."""
+
+    work: Work
+    calls: Calls
+    hosts: Hosts
+    steps: Steps
+    regions: Regions
+    lanes: Lanes
+
+
+def model_sql() -> dict[str, str]:
+    """The PerfettoSQL package: SQL by module name."""
+    folder = files("perfdiag.trace_schemas") / "sql" / "perfdiag"
+    return {
+        f"perfdiag.{file.name.removesuffix('.sql')}": file.read_text(encoding="utf-8")
+        for file in folder.iterdir()
+        if file.name.endswith(".sql")
+    }
+
+
+def prepare(session: Session) -> None:
+    """Make the model's tables in a session that holds a trace."""
+    session.register_package("perfdiag", model_sql())
+    session.query("INCLUDE PERFETTO MODULE perfdiag.facts;")
+
+
+def read_model(session: Session) -> Model:
+    """Fetch the model of a prepared session."""
+    return Model(
+        _work(session.query("SELECT * FROM _perfdiag_work_fact")),
+        _calls(session.query("SELECT * FROM _perfdiag_call_fact")),
+        _hosts(session.query("SELECT * FROM _perfdiag_host_fact")),
+        _steps(session.query("SELECT * FROM _perfdiag_step_fact")),
+        _regions(session.query("SELECT * FROM _perfdiag_region_fact")),
+        _lanes(session.query("SELECT * FROM perfdiag_lane")),
+    )
+
+
+def _coded(table: Table, name: str) -> Coded:
+    return Coded(*table.codes(name))
+
+
+def _work(table: Table) -> Work:
+    launched = table.ints("launch_ts")
+    return Work(
+        id=table.ints("id"),
+        device=table.ints("device_id"),
+        ts_ns=table.ints("ts"),
+        end_ns=table.ints("ts") + table.ints("dur"),
+        lane=table.ints("lane_id"),
+        name=_coded(table, "name"),
+        kind=_coded(table, "kind"),
+        family=_coded(table, "family"),
+        bound=_coded(table, "bound"),
+        collective=_coded(table, "collective"),
+        launch_id=table.ints("launch_id"),
+        launch_ts_ns=launched,
+        launch_end_ns=np.where(launched < 0, -1, launched + table.ints("launch_dur")),
+        launch_lane=table.ints("launch_lane_id"),
+    )
+
+
+def _calls(table: Table) -> Calls:
+    return Calls(
+        id=table.ints("id"),
+        ts_ns=table.ints("ts"),
+        end_ns=table.ints("ts") + table.ints("dur"),
+        lane=table.ints("lane_id"),
+        api=_coded(table, "api"),
+        role=_coded(table, "role"),
+        linked=table.ints("linked") > 0,
+    )
+
+
+def _hosts(table: Table) -> Hosts:
+    return Hosts(
+        ts_ns=table.ints("ts"),
+        end_ns=table.ints("ts") + table.ints("dur"),
+        lane=table.ints("lane_id"),
+        kind=_coded(table, "kind"),
+        name=_coded(table, "name"),
+    )
+
+
+def _steps(table: Table) -> Steps:
+    ts_ns, host_ts_ns = table.ints("ts"), table.ints("host_ts")
+    return Steps(
+        id=table.ints("id"),
+        ordinal=table.ints("ordinal"),
+        name=list(table.texts("name")),
+        source=list(table.texts("source")),
+        ts_ns=ts_ns,
+        end_ns=ts_ns + table.ints("dur"),
+        host_ts_ns=host_ts_ns,
+        host_end_ns=host_ts_ns + table.ints("host_dur"),
+    )
+
+
+def _regions(table: Table) -> Regions:
+    ts_ns = table.ints("ts")
+    return Regions(
+        step=table.ints("step"),
+        kind=list(table.texts("kind")),
+        name=list(table.texts("name")),
+        ts_ns=ts_ns,
+        end_ns=ts_ns + table.ints("dur"),
+    )
+
+
+def _lanes(table: Table) -> Lanes:
+    ids = table.ints("lane_id").tolist()
+    return Lanes(
+        dict(zip(ids, table.texts("name"), strict=True)),
+        dict(zip(ids, table.texts("kind"), strict=True)),
+        dict(zip(ids, table.ints("stream").tolist(), strict=True)),
+    )

@@ -1,0 +1,122 @@
+"""How slices nest on their lanes, and tracks on which they never cross.
+
+All of it is sorting: the ends of the slices are put in order, depth is a running sum, and a
+slice whose begin and end are not partners at their depth crosses another one.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perfdiag.trace_schemas.recording import ABSENT, Int32s, Int64s
+
+__all__ = ["Nesting", "Tracks", "assign_tracks", "nest"]
+
+
+@dataclass(frozen=True, slots=True)
+class Nesting:
+    """Where n slices stand on their lanes.
+
+    Attributes:
+        order: (2n,) begins (row) and ends (n + row) by lane, then time, innermost ends first.
+        parent: (n,) row of the enclosing slice of the same lane, or `ABSENT`.
+        crossing: (n,) whether the slice takes part in a crossing.
+    """
+
+    order: Int64s
+    parent: Int64s
+    crossing: NDArray[np.bool_]
+
+
+def nest(ts_ns: Int64s, dur_ns: Int64s, lane: NDArray[np.integer]) -> Nesting:
+    """Nest slices by time on each lane; at equal times the longer one encloses."""
+    n = len(ts_ns)
+    order = _order(ts_ns, dur_ns, lane)
+    begins = order < n
+    row = np.where(begins, order, order - n)
+    depth = np.cumsum(np.where(begins, 1, -1)) + ~begins
+    position = np.arange(2 * n)
+    by_depth = np.lexsort((position, depth))
+    opened, closed = row[by_depth[0::2]], row[by_depth[1::2]]
+    crossing = np.zeros(n, bool)
+    crossing[opened[opened != closed]] = True
+    crossing[closed[opened != closed]] = True
+    return Nesting(order, _parents(row[begins], depth[begins], position[begins]), crossing)
+
+
+def _order(ts_ns: Int64s, dur_ns: Int64s, lane: NDArray[np.integer]) -> Int64s:
+    """Ends before begins at equal times; a slice without length is closed at once."""
+    n = len(ts_ns)
+    row = np.arange(n)
+    end_ns, empty = ts_ns + dur_ns, dur_ns == 0
+    time = np.concatenate((ts_ns, end_ns))
+    phase = np.concatenate((np.where(empty, 2, 1), np.where(empty, 2, 0)))
+    first = np.concatenate((np.where(empty, 2 * row, -end_ns), np.where(empty, 2 * row + 1, -ts_ns)))
+    second = np.concatenate((row, -row))
+    return np.lexsort((second, first, phase, time, np.concatenate((lane, lane))))
+
+
+def _parents(row: Int64s, depth: Int64s, position: Int64s) -> Int64s:
+    """The last slice that began one level up; begins are given in order."""
+    parent = np.full(len(row), ABSENT, np.int64)
+    if not len(row):
+        return parent
+    span = 2 * len(row) + 1
+    key = depth * span + position
+    by_key = np.argsort(key)
+    before = np.searchsorted(key[by_key], (depth - 1) * span + position) - 1
+    nested = depth > 1
+    parent[row[nested]] = row[by_key[before[nested]]]
+    return parent
+
+
+@dataclass(frozen=True, slots=True)
+class Tracks:
+    """Tracks on which slices never cross.
+
+    Attributes:
+        track: (n,) track of each slice.
+        lane: (tracks,) lane of each track.
+        level: (tracks,) 0 for a lane's own track, 1, 2, ... for those that take what crosses.
+        order: (2n,) begins and ends by track, then time; see `Nesting.order`.
+    """
+
+    track: Int32s
+    lane: Int64s
+    level: Int64s
+    order: Int64s
+
+
+def assign_tracks(ts_ns: Int64s, dur_ns: Int64s, lane: NDArray[np.integer]) -> Tracks:
+    """Put every slice on the first track of its lane on which it crosses none before it."""
+    lane = lane.astype(np.int64)
+    nesting = nest(ts_ns, dur_ns, lane)
+    level = np.zeros(len(ts_ns), np.int64)
+    for crossed in np.unique(lane[nesting.crossing]).tolist():
+        rows = np.flatnonzero(lane == crossed)
+        level[rows] = _levels(ts_ns[rows], ts_ns[rows] + dur_ns[rows])
+    key = lane * (level.max(initial=0) + 1) + level
+    _, first, track = np.unique(key, return_index=True, return_inverse=True)
+    order = nesting.order if not level.any() else _order(ts_ns, dur_ns, track)
+    return Tracks(track.astype(np.int32), lane[first], level[first], order)
+
+
+def _levels(ts_ns: Int64s, end_ns: Int64s) -> Int64s:
+    """First fit: each level is a stack of open ends."""
+    levels = np.zeros(len(ts_ns), np.int64)
+    stacks: list[list[int]] = []
+    starts, ends = ts_ns.tolist(), end_ns.tolist()
+    for row in np.lexsort((-end_ns, ts_ns)).tolist():
+        start, end = starts[row], ends[row]
+        for level, stack in enumerate(stacks):
+            while stack and stack[-1] <= start:
+                stack.pop()
+            if not stack or stack[-1] >= end:
+                stack.append(end)
+                levels[row] = level
+                break
+        else:
+            levels[row] = len(stacks)
+            stacks.append([end])
+    return levels

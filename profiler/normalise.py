@@ -1,0 +1,247 @@
+"""From what a source read to what may be believed: a list of steps with one signature.
+
+Each step takes a Recording in the source's own time and returns one; what cannot be placed in
+time moves to `Recording.set_aside`, and a notice says how many and what that does.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perfdiag.profiler.links import launch_rows
+from perfdiag.trace_schemas.apis import classify_api
+from perfdiag.trace_schemas.host_ranges import step_marker
+from perfdiag.trace_schemas.kernels import classify_kernel
+from perfdiag.trace_schemas.notices import Notice, Severity
+from perfdiag.trace_schemas.recording import (
+    ABSENT,
+    DEVICE_WORK,
+    ArgColumn,
+    Int64s,
+    Kind,
+    Recording,
+    Slices,
+)
+
+__all__ = ["STEPS", "normalise"]
+
+Mask = NDArray[np.bool_]
+
+CLOCK_SLACK_NS = 1_000
+"""Old writers round to microseconds, so a kernel may seem to start 1 us before its launch."""
+
+SKEW_NS = 1_000_000
+"""Records that start earlier than this before their launch come from another clock
+(pytorch/kineto#1082: 1e14 ns); below it the clocks are merely skewed and the record is kept."""
+
+IMPOSSIBLE_RATIO = 10.0
+"""A kernel that runs through later kernels of its stream, and takes this many times as long as
+its namesakes, has a broken end (AMD-AGI/TraceLens#669: orders of magnitude)."""
+
+LONGEST_LAUNCH_NS = 1_000_000
+"""A median launch call of a millisecond suggests nanoseconds read as microseconds: launches
+take 2 to 20 us on every platform whose traces we hold."""
+
+
+def normalise(recording: Recording) -> Recording:
+    """Run all steps, in their order."""
+    for step in STEPS:
+        recording = step(recording)
+    return recording
+
+
+def name_device_kinds(recording: Recording) -> Recording:
+    """Tell collectives, copies and fills from kernels by name, where the source calls them so."""
+    slices = recording.slices
+    rows = np.flatnonzero(slices.kind == Kind.KERNEL)
+    names = np.unique(slices.name[rows])
+    by_name = np.full(len(recording.strings) + 1, Kind.KERNEL, np.int8)
+    by_name[names] = [classify_kernel(recording.strings[n]).kind for n in names.tolist()]
+    kind = slices.kind.copy()
+    kind[rows] = by_name[slices.name[rows]]
+    return replace(recording, slices=replace(slices, kind=kind))
+
+
+def set_zero_times_aside(recording: Recording) -> Recording:
+    """Device records with time 0 were never timed: they would stretch the trace to 1970."""
+    slices = recording.slices
+    untimed = _device(slices) & (slices.ts_ns <= 0) & (slices.dur_ns == 0)
+    timed = slices.ts_ns[~untimed]
+    if not len(timed) or timed.min() <= 0:
+        untimed[:] = False
+    message = "Device records without time: busy time is a lower bound."
+    return _set_aside(recording, untimed, "timestamp.zero", "warning", message)
+
+
+def set_negative_durations_aside(recording: Recording) -> Recording:
+    """An event that ends before it starts has no place in time."""
+    message = "Events that end before they start: busy time is a lower bound."
+    wrong = recording.slices.dur_ns < 0
+    return _set_aside(recording, wrong, "duration.negative", "warning", message)
+
+
+def check_causality(recording: Recording) -> Recording:
+    """No device work starts before the call that launches it."""
+    slices = recording.slices
+    launch = launch_rows(slices)
+    linked = launch != ABSENT
+    delay_ns = np.zeros(len(slices), np.int64)
+    delay_ns[linked] = slices.ts_ns[linked] - slices.ts_ns[launch[linked]]
+    skewed = (delay_ns < -CLOCK_SLACK_NS) & (delay_ns >= -SKEW_NS)
+    message = (
+        f"Device records up to {-delay_ns[skewed].min(initial=0) / 1000:.0f} us before their "
+        "launch: the clocks of host and device differ; gaps that short mean nothing."
+    )
+    recording = recording.noting(
+        Notice("causality.violation", "warning", int(skewed.sum()), message)
+    )
+    message = "Device records from before their launch: busy time is a lower bound."
+    return _set_aside(recording, delay_ns < -SKEW_NS, "causality.violation", "warning", message)
+
+
+def set_impossible_durations_aside(recording: Recording) -> Recording:
+    """A kernel cannot run on through the next ones of a stream that is otherwise serial."""
+    slices = recording.slices
+    impossible = np.zeros(len(slices), bool)
+    work = np.flatnonzero(_device(slices))
+    for lane in np.unique(slices.lane[work]).tolist():
+        rows = work[slices.lane[work] == lane]
+        impossible[_impossible(slices, rows[np.argsort(slices.ts_ns[rows], kind="stable")])] = True
+    message = "Device records whose end cannot be: they would cover later work of their stream."
+    return _set_aside(recording, impossible, "duration.impossible", "warning", message)
+
+
+def _impossible(slices: Slices, rows: Int64s) -> Int64s:
+    """Of the rows of one stream, in order of time, those whose duration cannot be."""
+    start, end, dur = slices.ts_ns[rows], slices.end_ns[rows], slices.dur_ns[rows]
+    covered = np.searchsorted(start, end) - np.arange(len(rows)) - 1
+    suspects = np.flatnonzero(covered >= 2)
+    if not len(suspects) or (covered >= 1).mean() > 0.05:
+        return rows[:0]  # a stream on which work really runs side by side
+    typical = np.median(np.delete(dur, suspects)) if len(suspects) < len(dur) else 0
+    kept = [i for i in suspects.tolist() if _outlier(slices, rows, i, suspects, float(typical))]
+    return rows[kept]
+
+
+def _outlier(slices: Slices, rows: Int64s, at: int, suspects: Int64s, typical: float) -> bool:
+    alike = np.flatnonzero(slices.name[rows] == slices.name[rows[at]])
+    alike = np.setdiff1d(alike, suspects)
+    usual = float(np.median(slices.dur_ns[rows[alike]])) if len(alike) else IMPOSSIBLE_RATIO * typical
+    return bool(slices.dur_ns[rows[at]] > IMPOSSIBLE_RATIO * max(usual, 1.0))
+
+
+def suspect_units(recording: Recording) -> Recording:
+    """Say so where the numbers look like nanoseconds that are read as microseconds."""
+    slices = recording.slices
+    calls = np.flatnonzero(slices.kind == Kind.RUNTIME)
+    launches = calls[
+        [classify_api(recording.strings[n]) == "launch" for n in slices.name[calls].tolist()]
+    ] if len(calls) else calls
+    shortest = slices.dur_ns[slices.dur_ns > 0].min(initial=np.iinfo(np.int64).max)
+    if not len(launches) or shortest < LONGEST_LAUNCH_NS:
+        return recording
+    if np.median(slices.dur_ns[launches]) < LONGEST_LAUNCH_NS:
+        return recording
+    message = (
+        f"The shortest event takes {shortest / 1e6:.1f} ms and a launch as long: the times look "
+        "like nanoseconds. Shares hold all the same; --time-unit ns mends the times."
+    )
+    return recording.noting(Notice("unit.suspect", "warning", len(slices), message))
+
+
+def find_merged_ranks(recording: Recording) -> Recording:
+    """Two processes with the same step markers and one device lane: ranks were merged."""
+    slices, lanes = recording.slices, recording.lanes
+    hosts = np.isin(slices.kind, (Kind.ANNOTATION, Kind.HOST_OP))
+    owners: dict[str, set[str]] = {}
+    for name in np.unique(slices.name[hosts]).tolist():
+        marker = step_marker(recording.strings[name])
+        if marker is None or marker.number is None:
+            continue
+        used = np.unique(slices.lane[hosts & (slices.name == name)]).tolist()
+        owners.setdefault(recording.strings[name], set()).update(lanes[i].process for i in used)
+    most = max(map(len, owners.values()), default=1)
+    message = (
+        f"{most} host processes mark the same step: several ranks were merged into this file and "
+        "share its device lanes. Give the ranks as separate files."
+    )
+    return recording.noting(Notice("merge.pid_collision", "error", most if most > 1 else 0, message))
+
+
+def rebase(recording: Recording) -> Recording:
+    """Make 0 the start of the trace, and say where that was."""
+    slices, clock = recording.slices, recording.clock
+    origin = int(slices.ts_ns.min(initial=np.iinfo(np.int64).max)) if len(slices) else 0
+    base = clock.unix_ns
+    epoch = base is None and 946_684_800_000_000_000 <= origin < 4_102_444_800_000_000_000
+    unix = None if base is None and not epoch else (base or 0) + origin
+    return replace(
+        recording,
+        slices=replace(slices, ts_ns=slices.ts_ns - origin),
+        counters=[replace(c, ts_ns=c.ts_ns - origin) for c in recording.counters],
+        clock=replace(
+            clock,
+            origin_ns=clock.origin_ns + origin,
+            unix_ns=unix,
+            quality="guess" if epoch else clock.quality,
+        ),
+    )
+
+
+STEPS: tuple[Callable[[Recording], Recording], ...] = (
+    name_device_kinds,
+    set_zero_times_aside,
+    set_negative_durations_aside,
+    check_causality,
+    set_impossible_durations_aside,
+    suspect_units,
+    find_merged_ranks,
+    rebase,
+)
+
+
+def _device(slices: Slices) -> Mask:
+    return np.isin(slices.kind, DEVICE_WORK)
+
+
+def _set_aside(
+    recording: Recording, rows: Mask, reason: str, severity: Severity, message: str
+) -> Recording:
+    count = int(rows.sum())
+    if not count:
+        return recording
+    moved = recording.slices.take(rows)
+    reasons = ArgColumn(np.arange(count), np.full(count, reason, object))
+    moved = replace(moved, args={**moved.args, "reason": reasons})
+    return replace(
+        recording,
+        slices=recording.slices.take(~rows),
+        set_aside=_concatenate([recording.set_aside, moved]),
+    ).noting(Notice(reason, severity, count, message))
+
+
+def _concatenate(parts: Sequence[Slices]) -> Slices:
+    parts = [part for part in parts if len(part)]
+    offsets = np.cumsum([0, *(len(part) for part in parts)])
+    columns = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in (
+            "ts_ns", "dur_ns", "lane", "name", "category", "kind", "correlation", "external_id",
+        )
+    }
+    names = dict.fromkeys(name for part in parts for name in part.args)
+    args = {name: _join_arg(name, parts, offsets.tolist()) for name in names}
+    raw = None
+    if any(part.raw_args is not None for part in parts):
+        raw = [r for part in parts for r in (part.raw_args or [None] * len(part))]
+    return Slices(**columns, args=args, raw_args=raw)
+
+
+def _join_arg(name: str, parts: Sequence[Slices], offsets: Sequence[int]) -> ArgColumn:
+    held = [(part.args[name], offset) for part, offset in zip(parts, offsets, strict=False) if name in part.args]
+    return ArgColumn(
+        np.concatenate([column.rows + offset for column, offset in held]),
+        np.concatenate([column.values for column, _ in held]),
+    )

@@ -1,0 +1,253 @@
+"""Regions of steps: phases, the user's annotations, and modules.
+
+Regions of one kind partition their step. Like a step, a region lasts from the completion of
+the one before it to its own, inside its step: a phase that hides behind device work has an
+empty window and costs nothing.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from perfdiag.profiler.nesting import nest
+from perfdiag.profiler.steps import Step, completions
+from perfdiag.trace_schemas.host_ranges import classify_range, step_marker
+from perfdiag.trace_schemas.recording import ABSENT, Int64s, Kind, Recording
+
+__all__ = ["Region", "find_regions"]
+
+RegionKind = Literal["phase", "annotation", "module"]
+
+MOST_PER_STEP = 64
+"""A step cut into more pieces than this is read at the level above."""
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Part of a step."""
+
+    step: int
+    kind: RegionKind
+    name: str
+    ts_ns: int
+    dur_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """From `start_ns` on, until the next mark, the host is in `name`."""
+
+    start_ns: int
+    name: str
+
+
+def find_regions(recording: Recording, steps: Sequence[Step]) -> list[Region]:
+    """Regions of every kind that the trace supports, step by step."""
+    if not steps:
+        return []
+    marks: list[tuple[RegionKind, list[_Mark]]] = [
+        ("phase", _phase_marks(recording, steps)),
+        ("annotation", _range_marks(_annotations(recording))),
+        ("module", _range_marks(_modules(recording, len(steps)))),
+    ]
+    return [r for kind, found in marks if found for r in _regions(recording, steps, kind, found)]
+
+
+def _regions(
+    recording: Recording, steps: Sequence[Step], kind: RegionKind, marks: list[_Mark]
+) -> Iterable[Region]:
+    times = np.array([m.start_ns for m in marks])
+    for step in steps:
+        inside = range(
+            int(np.searchsorted(times, step.host_ts_ns, "left")),
+            int(np.searchsorted(times, step.host_end_ns, "left")),
+        )
+        segments = _segments(step, [marks[i] for i in inside])
+        yield from _windows(recording, step, kind, segments)
+
+
+def _segments(step: Step, marks: list[_Mark]) -> list[_Mark]:
+    """Marks of a step with equal neighbours joined; what comes before the first is `other`."""
+    segments = [_Mark(step.host_ts_ns, "other")]
+    for mark in marks:
+        if mark.start_ns == segments[-1].start_ns:
+            segments[-1] = mark
+        elif mark.name != segments[-1].name:
+            segments.append(mark)
+    joined = segments[:1]
+    for segment in segments[1:]:
+        if segment.name != joined[-1].name:
+            joined.append(segment)
+    return joined
+
+
+def _windows(
+    recording: Recording, step: Step, kind: RegionKind, segments: list[_Mark]
+) -> Iterable[Region]:
+    starts = np.array([s.start_ns for s in segments])
+    ends = np.append(starts[1:], max(step.host_end_ns, int(starts[-1]) + 1))
+    done = np.maximum.accumulate(completions(recording, starts, ends))
+    done = np.clip(done, step.ts_ns, step.end_ns)
+    done[-1] = step.end_ns
+    begin = step.ts_ns
+    for segment, end in zip(segments, done.tolist(), strict=True):
+        yield Region(step.ordinal, kind, segment.name, begin, end - begin)
+        begin = end
+
+
+_PHASES = {"input": "data", "forward": "forward", "backward": "backward", "optimizer": "optimizer"}
+
+
+def _phase_marks(recording: Recording, steps: Sequence[Step]) -> list[_Mark]:
+    """Where each phase begins on the host, over all steps.
+
+    Loader, optimizer and forward ranges say so themselves. Backward is what autograd's threads
+    run; operators of the issuing thread before it are forward. Operators that no backward
+    follows are forward only where the trace shows training elsewhere.
+    """
+    slices = recording.slices
+    hosts = np.flatnonzero(np.isin(slices.kind, (Kind.HOST_OP, Kind.ANNOTATION)))
+    if not len(hosts):
+        return []
+    phase = _phase_by_name(recording)[slices.name[hosts]]
+    named = [
+        (int(slices.ts_ns[r]), int(slices.end_ns[r]), p)
+        for r, p in zip(hosts.tolist(), phase.tolist(), strict=True)
+        if p
+    ]
+    ranges = _merge(named)
+    if not any(name in ("forward", "backward", "optimizer") for _, _, name in ranges):
+        ranges = [r for r in ranges if r[2] == "data"]
+    return _fill(recording, steps, ranges)
+
+
+def _phase_by_name(recording: Recording) -> np.ndarray[tuple[int], np.dtype[np.object_]]:
+    return np.array(
+        [_PHASES.get(classify_range(s), "") for s in recording.strings] or [""], object
+    )
+
+
+Span = tuple[int, int, str]
+
+
+def _merge(spans: list[Span]) -> list[Span]:
+    """Spans in order of start; those inside another, or following one of their own, joined."""
+    merged: list[Span] = []
+    for start, end, name in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if merged and merged[-1][2] == name:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]), name)
+        elif merged and end <= merged[-1][1]:
+            continue
+        else:
+            merged.append((start, end, name))
+    return merged
+
+
+def _fill(recording: Recording, steps: Sequence[Step], ranges: list[Span]) -> list[_Mark]:
+    """Give the operators between the named ranges to forward, up to the next backward."""
+    ops = _first_ops(recording, steps)
+    training = any(name in ("backward", "optimizer", "forward") for _, _, name in ranges)
+    marks: list[_Mark] = []
+    for step in steps:
+        inside = [r for r in ranges if step.host_ts_ns <= r[0] < step.host_end_ns]
+        at = step.host_ts_ns
+        for start, end, name in [*inside, (step.host_end_ns, step.host_end_ns, "")]:
+            first = int(ops[i]) if (i := np.searchsorted(ops, at)) < len(ops) else start
+            if first < start and training and name in ("backward", "forward"):
+                marks.append(_Mark(first, "forward"))
+            elif first < start and name != "forward":
+                marks.append(_Mark(first, "other"))
+            if name:
+                marks.append(_Mark(start, name))
+            at = max(at, end)
+    return marks
+
+
+def _first_ops(recording: Recording, steps: Sequence[Step]) -> Int64s:
+    """Starts of operators, in order."""
+    slices = recording.slices
+    return np.sort(slices.ts_ns[slices.kind == Kind.HOST_OP])
+
+
+def _annotations(recording: Recording) -> list[Span]:
+    """The user's outermost ranges on the lane that has most of them."""
+    slices = recording.slices
+    rows = np.flatnonzero(slices.kind == Kind.ANNOTATION)
+    rows = rows[[_is_users(recording.strings[n]) for n in slices.name[rows].tolist()]] if len(rows) else rows
+    return _outermost(recording, rows)
+
+
+def _is_users(name: str) -> bool:
+    framework = ("nccl:", "gloo:", "hccl:", "Optimizer.", "enumerate(DataLoader)", "autograd::")
+    return bool(name) and not name.startswith(framework) and step_marker(name) is None
+
+
+def _outermost(recording: Recording, rows: Int64s) -> list[Span]:
+    slices = recording.slices
+    if not len(rows):
+        return []
+    lane = np.bincount(slices.lane[rows]).argmax()
+    rows = rows[slices.lane[rows] == lane]
+    return _top_level(
+        [
+            (int(slices.ts_ns[r]), int(slices.end_ns[r]), recording.strings[slices.name[r]])
+            for r in rows.tolist()
+        ]
+    )
+
+
+def _top_level(spans: list[Span]) -> list[Span]:
+    top: list[Span] = []
+    for start, end, name in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if not top or start >= top[-1][1]:
+            top.append((start, end, name))
+    return top
+
+
+def _modules(recording: Recording, steps: int) -> list[Span]:
+    """Module frames, at the deepest level that keeps steps readable, with their path."""
+    slices = recording.slices
+    is_module = np.array([s.startswith("nn.Module: ") for s in recording.strings] or [False])
+    rows = np.flatnonzero((slices.kind == Kind.PYTHON) & is_module[slices.name])
+    if not len(rows):
+        return []
+    parent = nest(slices.ts_ns[rows], slices.dur_ns[rows], slices.lane[rows]).parent
+    paths = _paths([recording.strings[slices.name[r]][11:] for r in rows.tolist()], parent)
+    depth = np.array([path.count(".") for path in paths])
+    level = max(
+        (d for d in range(int(depth.max()) + 1) if (depth == d).sum() <= MOST_PER_STEP * steps),
+        default=0,
+    )
+    chosen = np.flatnonzero(depth == level)
+    return _top_level(
+        [
+            (int(slices.ts_ns[rows[i]]), int(slices.end_ns[rows[i]]), paths[i])
+            for i in chosen.tolist()
+        ]
+    )
+
+
+def _paths(names: list[str], parent: Int64s) -> list[str]:
+    paths: dict[int, str] = {}
+    for row in range(len(names)):
+        chain = []
+        at = row
+        while at != ABSENT and at not in paths:
+            chain.append(at)
+            at = int(parent[at])
+        for node in reversed(chain):
+            above = int(parent[node])
+            paths[node] = names[node] if above == ABSENT else f"{paths[above]}.{names[node]}"
+    return [paths[row] for row in range(len(names))]
+
+
+def _range_marks(spans: list[Span]) -> list[_Mark]:
+    """Marks at both ends of ranges; what lies between them is `other`."""
+    marks: list[_Mark] = []
+    for start, end, name in spans:
+        if marks and marks[-1].start_ns == start:
+            marks.pop()
+        marks += [_Mark(start, name), _Mark(end, "other")]
+    return marks

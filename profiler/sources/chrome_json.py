@@ -1,0 +1,326 @@
+"""Chrome trace JSON, as fast as it can be read: bytes to columns of events.
+
+The document is decoded in pieces of a few megabytes, so that its objects never exist all at
+once. A piece that does not decode sends the whole document through `salvage`, which reads
+event by event.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from itertools import count
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from perfdiag.profiler.sources.salvage import salvage
+from perfdiag.trace_schemas.notices import Notice
+from perfdiag.trace_schemas.recording import Int32s, Int64s
+
+__all__ = ["ChromeTrace", "Event", "Interner", "TimedEvents", "nanoseconds", "read_chrome_json", "read_salvaged"]
+
+Buffer = bytes | memoryview
+
+PIECE_BYTES = 8 << 20
+"""Events of 8 MiB of text take about 30 MB as objects; larger pieces are not faster."""
+
+EXACT_BELOW_US = 2.0**42
+"""A double holds whole nanoseconds of a time in microseconds below this."""
+
+NO_ARGS = msgspec.Raw(b"{}")
+
+
+class Event(msgspec.Struct, gc=False):
+    """One entry of `traceEvents`, untyped: exporters put strings where numbers belong."""
+
+    ph: Any = None
+    ts: Any = None
+    dur: Any = None
+    pid: Any = None
+    tid: Any = None
+    name: Any = None
+    cat: Any = None
+    id: Any = None
+    args: msgspec.Raw = NO_ARGS
+
+
+class _ExactEvent(Event, gc=False):
+    """The same with times as decimals; also takes numbers written as strings."""
+
+    ts: Decimal | None = None  # type: ignore[assignment]
+    dur: Decimal | None = None  # type: ignore[assignment]
+
+
+_decode_events = msgspec.json.Decoder(list[Event]).decode
+_decode_exact = msgspec.json.Decoder(list[_ExactEvent]).decode
+
+
+class Interner:
+    """Numbers for strings, in the order of first sight."""
+
+    def __init__(self) -> None:
+        self._ids: dict[Any, int] = {}
+        self._next = count()
+
+    def codes(self, values: list[Any]) -> Int32s:
+        """(n,) the number of each value; a value that is no text is read as its text."""
+        ids = self._ids
+        for value in set(map(_hashable, values)) - ids.keys():
+            ids[value] = next(self._next)
+        try:
+            return np.fromiter((ids[v] for v in values), np.int32, len(values))
+        except (KeyError, TypeError):
+            return np.fromiter((ids[_hashable(v)] for v in values), np.int32, len(values))
+
+    def texts(self) -> list[str]:
+        """The strings, by number."""
+        return ["" if value is None else str(value) for value in self._ids]
+
+
+def _hashable(value: Any) -> Any:
+    return value if isinstance(value, str | int | float | None) else json.dumps(value)
+
+
+@dataclass(frozen=True, slots=True)
+class TimedEvents:
+    """Complete (`X`) events of one piece, as columns of length n; times in source ns."""
+
+    ts_ns: Int64s
+    dur_ns: Int64s
+    name: Int32s
+    category: Int32s
+    process: list[Any]
+    thread: list[Any]
+    args: list[msgspec.Raw]
+
+
+@dataclass(slots=True)
+class ChromeTrace:
+    """What a document held.
+
+    Attributes:
+        pieces: the complete events, piece by piece, made as they are asked for.
+        others: entries with another phase than `X`, with their time in ns where they have one.
+        metadata: top-level keys beside `traceEvents`, as JSON text.
+        strings: names and categories that the pieces refer to.
+        notices, entries, skipped: filled while `pieces` is consumed.
+        done_bytes: how far reading has come.
+    """
+
+    metadata: Mapping[str, Any]
+    strings: Interner = field(default_factory=Interner)
+    others: list[Event] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)
+    entries: int = 0
+    skipped: int = 0
+    bare_objects: int = 0
+    pieces: Iterator[TimedEvents] = iter(())
+
+
+def read_chrome_json(data: Buffer, path: str, unit_ns: int = 1000) -> ChromeTrace:
+    """Read a document that is expected to be whole.
+
+    Args:
+        data: JSON text: an object with `traceEvents`, or a bare list of events.
+        path: for messages.
+        unit_ns: nanoseconds in one unit of `ts`; the format says microseconds.
+
+    Raises:
+        InputError: it is JSON but no trace, or nothing of it can be read.
+        msgspec.DecodeError: from `pieces`, on damage; start again with `read_salvaged`.
+    """
+    fast = _split(data)
+    if fast is None:
+        return read_salvaged(data, path, unit_ns)
+    metadata, spans = fast
+    trace = ChromeTrace(metadata)
+    trace.pieces = _pieces(trace, (b"[" + bytes(data[a:b]) + b"]" for a, b in spans), unit_ns)
+    return trace
+
+
+def read_salvaged(data: Buffer, path: str, unit_ns: int = 1000) -> ChromeTrace:
+    """Read a damaged or unusual document event by event; see `read_chrome_json`."""
+    saved = salvage(data, path)
+    trace = ChromeTrace({key: _loads(value) for key, value in saved.metadata.items()})
+    trace.notices += saved.notices
+    trace.skipped = trace.entries = saved.skipped
+    batches = (
+        b"[" + b",".join(saved.events[i : i + 20_000]) + b"]"
+        for i in range(0, len(saved.events), 20_000)
+    )
+    trace.pieces = _pieces(trace, batches, unit_ns)
+    return trace
+
+
+def nanoseconds(times: list[Any], unit_ns: int) -> Int64s | None:
+    """(n,) exact integer ns, or None where a double cannot hold a time or one is no number."""
+    try:
+        numbers = np.array(times, np.float64)
+    except (TypeError, ValueError):
+        return None
+    if not np.isfinite(numbers).all():
+        return None
+    whole = np.floor(numbers)
+    fraction = numbers - whole
+    if np.abs(numbers).max(initial=0.0) >= EXACT_BELOW_US and any(type(t) is float for t in times):
+        return None
+    return whole.astype(np.int64) * unit_ns + np.rint(fraction * unit_ns).astype(np.int64)
+
+
+def _loads(text: bytes) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return None
+
+
+_EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[\s*')
+_FIRST_KEY = re.compile(rb'\{\s*("(?:[^"\\]|\\.)*")')
+
+
+def _split(data: Buffer) -> tuple[dict[str, Any], list[tuple[int, int]]] | None:
+    """Metadata and the spans of whole events, or None where the layout is not the usual one."""
+    opening = _EVENTS_KEY.search(data)
+    bare = re.match(rb"(?:\xef\xbb\xbf)?\s*\[\s*", data)
+    start = bare.end() if bare else opening.end() if opening else -1
+    first = _FIRST_KEY.match(data, start) if start >= 0 else None
+    if first is None:
+        return None
+    boundary = re.compile(rb"\}\s*,\s*(?=\{\s*" + re.escape(first[1]) + rb")")
+    end = _array_end(data, start, re.compile(rb"\{\s*" + re.escape(first[1])))
+    if end is None:
+        return None
+    head = b"" if bare or opening is None else bytes(data[: opening.start()])
+    metadata = {} if bare else _metadata(head, bytes(data[end + 1 :]))
+    if metadata is None or (bare and bytes(data[end + 1 :]).strip()):
+        return None
+    return metadata, list(_spans(data, start, end, boundary))
+
+
+def _metadata(head: bytes, tail: bytes) -> dict[str, Any] | None:
+    """The document without its events, or None where it does not decode."""
+    text = head.rstrip().rstrip(b",") + (b"," if head.strip(b" \r\n\t{,") else b"")
+    rest = tail.lstrip().lstrip(b",")
+    joined = (text.rstrip(b",") if rest.strip() == b"}" else text) + rest
+    try:
+        document = msgspec.json.decode(joined)
+    except msgspec.DecodeError:
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _array_end(data: Buffer, start: int, event: re.Pattern[bytes]) -> int | None:
+    """Offset of the bracket that closes the events, found from the last event on."""
+    size, window = len(data), 1 << 16
+    while True:
+        begin = max(start, size - window)
+        last = None
+        for last in event.finditer(data, begin):  # noqa: B007
+            pass
+        if last is not None:
+            break
+        if begin == start:
+            return None
+        window *= 8
+    return _closing_bracket(data, last.start())
+
+
+_SEPARATOR = re.compile(r"[\s,]*")
+
+
+def _closing_bracket(data: Buffer, start: int) -> int | None:
+    """Offset of the bracket after the events that begin at `start`."""
+    text = bytes(data[start:]).decode("utf-8", "replace")
+    decoder, at = json.JSONDecoder(), 0
+    while at < len(text) and text[at] != "]":
+        try:
+            _, at = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            return None
+        separator = _SEPARATOR.match(text, at)
+        at = separator.end() if separator else at
+    return start + len(text[:at].encode()) if at < len(text) else None
+
+
+def _spans(
+    data: Buffer, start: int, end: int, boundary: re.Pattern[bytes]
+) -> Iterator[tuple[int, int]]:
+    while start < end:
+        cut = boundary.search(data, start + PIECE_BYTES, end) if end - start > PIECE_BYTES else None
+        if cut is None:
+            yield start, end
+            return
+        yield start, cut.start() + 1
+        start = cut.end()
+
+
+def _pieces(trace: ChromeTrace, texts: Iterator[bytes], unit_ns: int) -> Iterator[TimedEvents]:
+    exact = False
+    for text in texts:
+        events: list[Any] = _decode_exact(text) if exact else _decode_events(text)
+        piece = _columns(trace, events, unit_ns)
+        if piece is None and not exact:
+            try:
+                events = list(_decode_exact(text))
+                exact = True
+            except msgspec.ValidationError:
+                events = [event for event in events if _repair_times(event)]
+            piece = _columns(trace, events, unit_ns, decimal=True)
+        elif piece is None:
+            piece = _columns(trace, events, unit_ns, decimal=True)
+        assert piece is not None
+        yield piece
+
+
+def _repair_times(event: Event) -> bool:
+    """Make decimals of an event's times; a time that is no number is dropped."""
+    for key in ("ts", "dur"):
+        value = getattr(event, key)
+        try:
+            decimal = None if value is None else Decimal(str(value))
+            setattr(event, key, decimal if decimal is None or decimal.is_finite() else None)
+        except ArithmeticError:
+            setattr(event, key, None)
+    return True
+
+
+def _columns(
+    trace: ChromeTrace, events: list[Event], unit_ns: int, *, decimal: bool = False
+) -> TimedEvents | None:
+    """Columns of the complete events; None where the times need decimals."""
+    complete = [e for e in events if e.ph == "X" and e.ts is not None and e.dur is not None]
+    convert: Callable[[list[Any], int], Int64s | None] = _exact if decimal else nanoseconds
+    ts_ns = convert([e.ts for e in complete], unit_ns)
+    dur_ns = convert([e.dur for e in complete], unit_ns)
+    if ts_ns is None or dur_ns is None:
+        return None
+    trace.entries += len(events)
+    if len(complete) < len(events):
+        _keep_others(trace, events)
+    return TimedEvents(
+        ts_ns,
+        dur_ns,
+        trace.strings.codes([e.name for e in complete]),
+        trace.strings.codes([e.cat for e in complete]),
+        [e.pid for e in complete],
+        [e.tid for e in complete],
+        [e.args for e in complete],
+    )
+
+
+def _keep_others(trace: ChromeTrace, events: list[Event]) -> None:
+    for event in events:
+        if event.ph == "X" and event.ts is not None and event.dur is not None:
+            continue
+        if event.ph is None or event.ph == "X":
+            trace.skipped += 1
+            trace.bare_objects += 1
+        else:
+            trace.others.append(event)
+
+
+def _exact(times: list[Any], unit_ns: int) -> Int64s:
+    return np.fromiter((int(round(t * unit_ns)) for t in times), np.int64, len(times))

@@ -1,0 +1,168 @@
+"""Chrome trace entries that are not complete events: names, pairs, instants, counters."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from perfdiag.profiler.sources.chrome_json import ChromeTrace, Event, TimedEvents
+from perfdiag.trace_schemas.notices import Notice
+from perfdiag.trace_schemas.recording import ABSENT, Counter
+
+__all__ = ["Others", "read_others"]
+
+
+@dataclass(slots=True)
+class Others:
+    """What the other entries say.
+
+    Attributes:
+        pieces: begin/end and asynchronous pairs as complete events; the last piece holds the
+            instants, `instants` of them.
+        thread_names, process_names: from metadata events; a process keeps every name it got.
+    """
+
+    pieces: list[TimedEvents] = field(default_factory=list)
+    instants: int = 0
+    counters: list[Counter] = field(default_factory=list)
+    thread_names: dict[tuple[Any, Any], str] = field(default_factory=dict)
+    process_names: dict[Any, list[str]] = field(default_factory=dict)
+    notices: list[Notice] = field(default_factory=list)
+
+
+def read_others(trace: ChromeTrace, unit_ns: int) -> Others:
+    """Sort the entries of `trace.others` by what they are; unknown phases are noted."""
+    by_phase: dict[str, list[Event]] = defaultdict(list)
+    for event in trace.others:
+        by_phase[str(event.ph)].append(event)
+    others = Others()
+    _read_names(others, by_phase.pop("M", []))
+    for phase in "stf":
+        by_phase.pop(phase, None)  # flows repeat what correlation ids say
+    pairs, open_count = _pairs(by_phase.pop("B", []), by_phase.pop("E", []), unit_ns)
+    spans, open_spans = _spans(by_phase.pop("b", []), by_phase.pop("e", []), unit_ns)
+    instants = [
+        (e, start, 0)
+        for phase in ("i", "I", "R", "n")
+        for e in by_phase.pop(phase, [])
+        if (start := _ns(e.ts, unit_ns)) is not None
+    ]
+    others.pieces = [_piece(trace, found) for found in (pairs + spans, instants) if found]
+    others.instants = len(instants)
+    others.counters = _counters(by_phase.pop("C", []), unit_ns)
+    others.notices = _notices(open_count + open_spans, by_phase)
+    trace.skipped += sum(map(len, by_phase.values()))
+    return others
+
+
+Span = tuple[Event, int, int]
+
+
+def _ns(value: Any, unit_ns: int) -> int | None:
+    try:
+        return None if value is None else round(Decimal(str(value)) * unit_ns)
+    except (ArithmeticError, ValueError):
+        return None
+
+
+def _decode(args: msgspec.Raw) -> dict[str, Any]:
+    try:
+        value = msgspec.json.decode(args)
+    except msgspec.DecodeError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _read_names(others: Others, events: list[Event]) -> None:
+    for event in events:
+        if event.name not in ("thread_name", "process_name"):
+            continue
+        name = str(_decode(event.args).get("name", "")).strip()
+        if event.name == "thread_name":
+            others.thread_names[(event.pid, event.tid)] = name
+        elif name not in (known := others.process_names.setdefault(event.pid, [])):
+            known.append(name)
+
+
+def _pairs(begins: list[Event], ends: list[Event], unit_ns: int) -> tuple[list[Span], int]:
+    """Begin/end pairs, last in first out on each thread; and how many stay open."""
+    timed = [(_ns(e.ts, unit_ns), e) for e in (*ends, *begins)]  # at equal times ends go first
+    stacks: dict[Any, list[tuple[int, Event]]] = defaultdict(list)
+    found: list[Span] = []
+    for ts, event in sorted(((t, e) for t, e in timed if t is not None), key=lambda pair: pair[0]):
+        stack = stacks[(event.pid, event.tid)]
+        if event.ph == "B":
+            stack.append((ts, event))
+        elif stack:
+            start, begin = stack.pop()
+            found.append((begin, start, ts - start))
+    return found, sum(map(len, stacks.values()))
+
+
+def _spans(begins: list[Event], ends: list[Event], unit_ns: int) -> tuple[list[Span], int]:
+    """Asynchronous pairs by category, id and process; and how many stay open."""
+    waiting: dict[Any, list[tuple[int, Event]]] = defaultdict(list)
+    for event in begins:
+        if (ts := _ns(event.ts, unit_ns)) is not None:
+            waiting[(event.cat, str(event.id), event.pid)].append((ts, event))
+    found: list[Span] = []
+    for event in ends:
+        stack = waiting[(event.cat, str(event.id), event.pid)]
+        if stack and (end := _ns(event.ts, unit_ns)) is not None:
+            start, begin = stack.pop()
+            found.append((begin, start, end - start))
+    return found, sum(map(len, waiting.values()))
+
+
+def _piece(trace: ChromeTrace, spans: list[Span]) -> TimedEvents:
+    return TimedEvents(
+        np.array([start for _, start, _ in spans], np.int64),
+        np.array([dur for _, _, dur in spans], np.int64),
+        trace.strings.codes([e.name for e, _, _ in spans]),
+        trace.strings.codes([e.cat for e, _, _ in spans]),
+        [e.pid for e, _, _ in spans],
+        [e.tid for e, _, _ in spans],
+        [e.args for e, _, _ in spans],
+    )
+
+
+def _counters(events: Iterable[Event], unit_ns: int) -> list[Counter]:
+    """One timeline per process, name and key; values that are no numbers are gaps."""
+    samples: dict[tuple[Any, str], list[tuple[int, float]]] = defaultdict(list)
+    for event in events:
+        ts = _ns(event.ts, unit_ns)
+        for key, value in _decode(event.args).items() if ts is not None else ():
+            if isinstance(value, int | float) and not isinstance(value, bool) and ts is not None:
+                name = f"{event.name} {key}".strip()
+                samples[(event.pid, name)].append((ts, float(value)))
+    return [_counter(pid, name, sorted(points)) for (pid, name), points in samples.items()]
+
+
+def _counter(pid: Any, name: str, points: list[tuple[int, float]]) -> Counter:
+    device = pid if isinstance(pid, int) and 0 <= pid < 1 << 10 else ABSENT
+    return Counter(
+        name,
+        "",
+        1.0,
+        "gauge",
+        device,
+        np.array([ts for ts, _ in points], np.int64),
+        np.array([value for _, value in points], np.float64),
+    )
+
+
+def _notices(unfinished: int, unknown: dict[str, list[Event]]) -> list[Notice]:
+    notices = [
+        Notice("slice.unfinished", "warning", unfinished, "Begun but never ended; left out.")
+    ]
+    if unknown:
+        phases = ", ".join(sorted(unknown))
+        count = sum(map(len, unknown.values()))
+        notices.append(
+            Notice("event.skipped", "info", count, f"Entries of unknown phases left out: {phases}.")
+        )
+    return notices

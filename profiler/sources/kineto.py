@@ -1,0 +1,287 @@
+"""PyTorch profiler traces: Chrome JSON as libkineto writes it, of every vendor and age."""
+
+import re
+import tomllib
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from perfdiag.profiler.sources.chrome_json import (
+    Buffer,
+    ChromeTrace,
+    TimedEvents,
+    read_chrome_json,
+    read_salvaged,
+)
+from perfdiag.profiler.sources.chrome_others import Others, read_others
+from perfdiag.profiler.sources.kineto_args import DecodedArgs, decode_args
+from perfdiag.profiler.sources.kineto_header import Header, read_header
+from perfdiag.trace_schemas.errors import InputError
+from perfdiag.trace_schemas.notices import Notice
+from perfdiag.trace_schemas.recording import (
+    ABSENT,
+    ArgColumn,
+    Clock,
+    Int64s,
+    Kind,
+    Lane,
+    Recording,
+    Slices,
+)
+
+__all__ = ["UNITS_NS", "read_kineto"]
+
+UNITS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000}
+
+ON_DEVICE = (
+    Kind.KERNEL,
+    Kind.COPY,
+    Kind.FILL,
+    Kind.COLLECTIVE,
+    Kind.DEVICE_SYNC,
+    Kind.DEVICE_ANNOTATION,
+)
+
+UNDECIDED = -1
+"""Kind of a slice whose category says nothing: its lane decides."""
+
+
+def read_kineto(
+    data: Buffer, path: str, *, unit: str = "us", keep_args: bool = False
+) -> Recording:
+    """Read a PyTorch profiler trace; times are in the source's own ns, not yet rebased.
+
+    Args:
+        data: the JSON text, decompressed.
+        path: what the user named, for messages; a rank in its name is used as a last resort.
+        unit: unit of `ts` and `dur` (`ns`, `us`, `ms`); the format says `us`.
+        keep_args: keep the original arguments of every event as JSON text.
+
+    Raises:
+        InputError: the document is no trace, or nothing of it can be read.
+    """
+    try:
+        return _assemble(read_chrome_json(data, path, UNITS_NS[unit]), path, unit, keep_args)
+    except msgspec.DecodeError:
+        return _assemble(read_salvaged(data, path, UNITS_NS[unit]), path, unit, keep_args)
+
+
+@dataclass(slots=True)
+class _Columns:
+    """Pieces of the columns of `Slices`, to be joined at the end."""
+
+    ts_ns: list[Int64s] = field(default_factory=list)
+    dur_ns: list[Int64s] = field(default_factory=list)
+    lane: list[NDArray[np.int32]] = field(default_factory=list)
+    name: list[NDArray[np.int32]] = field(default_factory=list)
+    category: list[NDArray[np.int32]] = field(default_factory=list)
+    kind: list[NDArray[np.int8]] = field(default_factory=list)
+    args: list[DecodedArgs] = field(default_factory=list)
+    arg_rows: list[Int64s] = field(default_factory=list)
+    raw: list[bytes | None] = field(default_factory=list)
+    count: int = 0
+
+
+@dataclass(slots=True)
+class _Lanes:
+    """Numbers for (process, thread) pairs, in the order of first sight."""
+
+    ids: dict[tuple[Any, Any], int] = field(default_factory=dict)
+
+    def codes(self, processes: list[Any], threads: list[Any]) -> NDArray[np.int32]:
+        ids = self.ids
+        pairs = list(zip(processes, threads, strict=True))
+        for pair in dict.fromkeys(pairs):
+            ids.setdefault(pair, len(ids))
+        return np.fromiter(map(ids.__getitem__, pairs), np.int32, len(pairs))
+
+
+def _assemble(trace: ChromeTrace, path: str, unit: str, keep_args: bool) -> Recording:
+    columns, lanes = _Columns(), _Lanes()
+    for piece in trace.pieces:
+        _add(columns, lanes, trace, piece, keep_args)
+    others = read_others(trace, UNITS_NS[unit])
+    for piece in others.pieces:
+        _add(columns, lanes, trace, piece, keep_args)
+    if not columns.count and not others.counters:
+        raise InputError(path, "holds no event with a time: nothing to analyse")
+    header = read_header(trace.metadata, path)
+    slices, devices = _join(columns)
+    made = _make_lanes(lanes, others, slices, devices, {d.ordinal for d in header.devices})
+    slices = _settle_kinds(slices, made, others.instants)
+    return _recording(trace, path, header, others, slices, made)
+
+
+def _add(
+    columns: _Columns, lanes: _Lanes, trace: ChromeTrace, piece: TimedEvents, keep_args: bool
+) -> None:
+    kind = _kinds(tuple(trace.strings.texts()))[piece.category]
+    wanted = np.flatnonzero(kind != Kind.PYTHON)
+    columns.ts_ns.append(piece.ts_ns)
+    columns.dur_ns.append(piece.dur_ns)
+    columns.lane.append(lanes.codes(piece.process, piece.thread))
+    columns.name.append(piece.name)
+    columns.category.append(piece.category)
+    columns.kind.append(kind)
+    columns.args.append(decode_args([piece.args[i] for i in wanted.tolist()]))
+    columns.arg_rows.append(wanted + columns.count)
+    if keep_args:
+        columns.raw += [None if len(bytes(a)) <= 2 else bytes(a) for a in piece.args]
+    columns.count += len(kind)
+
+
+@cache
+def _table() -> dict[str, Any]:
+    text = (files("perfdiag.trace_schemas") / "kineto.toml").read_text()
+    return tomllib.loads(text)
+
+
+def _kinds(strings: tuple[str, ...]) -> NDArray[np.int8]:
+    by_category = {c: Kind[k] for k, names in _table()["kinds"].items() for c in names}
+    return np.array([by_category.get(s, UNDECIDED) for s in strings] or [UNDECIDED], np.int8)
+
+
+def _join(columns: _Columns) -> tuple[Slices, DecodedArgs]:
+    rows = np.concatenate(columns.arg_rows) if columns.arg_rows else np.empty(0, np.int64)
+    dense = {
+        name: _spread([getattr(a, name) for a in columns.args], rows, columns.count)
+        for name in ("correlation", "external_id", "device", "stream")
+    }
+    slices = Slices(
+        ts_ns=np.concatenate(columns.ts_ns),
+        dur_ns=np.concatenate(columns.dur_ns),
+        lane=np.concatenate(columns.lane),
+        name=np.concatenate(columns.name),
+        category=np.concatenate(columns.category),
+        kind=np.concatenate(columns.kind),
+        correlation=dense["correlation"],
+        external_id=dense["external_id"],
+        args=_join_args(columns),
+        raw_args=columns.raw or None,
+    )
+    return slices, DecodedArgs(**dense, columns={})
+
+
+def _spread(parts: list[Int64s], rows: Int64s, count: int) -> Int64s:
+    column = np.full(count, ABSENT, np.int64)
+    column[rows] = np.concatenate(parts)
+    return column
+
+
+def _join_args(columns: _Columns) -> dict[str, ArgColumn]:
+    names = dict.fromkeys(name for args in columns.args for name in args.columns)
+    joined = {}
+    for name in names:
+        parts = [
+            (rows[args.columns[name].rows], args.columns[name].values)
+            for rows, args in zip(columns.arg_rows, columns.args, strict=True)
+            if name in args.columns
+        ]
+        joined[name] = ArgColumn(
+            np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+        )
+    return joined
+
+
+def _make_lanes(
+    lanes: _Lanes, others: Others, slices: Slices, ids: DecodedArgs, ordinals: set[int]
+) -> list[Lane]:
+    """Lanes with their kind; device and stream come from the first device event on each."""
+    on_device = np.isin(slices.kind, ON_DEVICE)
+    first = np.full(len(lanes.ids), ABSENT, np.int64)
+    rows = np.flatnonzero(on_device)[::-1]
+    first[slices.lane[rows]] = rows
+    hosts = np.zeros(len(lanes.ids), bool)
+    hosts[slices.lane[~on_device & (slices.kind != UNDECIDED)]] = True
+    made = []
+    for (process, thread), row, host in zip(lanes.ids, first.tolist(), hosts.tolist(), strict=True):
+        name = others.thread_names.get((process, thread), "")
+        process_name = others.process_names.get(process, [""])[0]
+        if row >= 0 or (not host and _looks_like_device(process, process_name, name, ordinals)):
+            device = int(ids.device[row]) if row >= 0 else ABSENT
+            stream = int(ids.stream[row]) if row >= 0 else ABSENT
+            made.append(_stream(process, thread, device, stream))
+        else:
+            made.append(Lane(str(process), str(thread), _thread_name(thread, name), "thread"))
+    return made
+
+
+def _looks_like_device(process: Any, process_name: str, name: str, ordinals: set[int]) -> bool:
+    patterns = _table()["devices"]
+    return (
+        (process in ordinals and not isinstance(process, str))
+        or re.search(patterns["process"], str(process)) is not None
+        or re.search(patterns["process"], process_name) is not None
+        or re.search(patterns["thread"], name) is not None
+    )
+
+
+def _stream(process: Any, thread: Any, device: int, stream: int) -> Lane:
+    number = _trailing_number(thread)
+    if device == ABSENT:
+        device = process if isinstance(process, int) and 0 <= process < 1 << 20 else 0
+    if stream == ABSENT:
+        stream = number if number is not None else 0
+    return Lane(str(process), str(thread), f"stream {stream}", "stream", device, stream)
+
+
+def _trailing_number(thread: Any) -> int | None:
+    found = re.search(r"(\d+)\s*$", str(thread))
+    return int(found[1]) if found else None
+
+
+def _thread_name(thread: Any, name: str) -> str:
+    return name or f"thread {thread}"
+
+
+def _settle_kinds(slices: Slices, lanes: list[Lane], instants: int) -> Slices:
+    """Give slices without a known category the kind that their lane suggests."""
+    on_stream = np.array([lane.kind == "stream" for lane in lanes], bool)
+    undecided = slices.kind == UNDECIDED
+    kind = slices.kind.copy()
+    kind[undecided] = np.where(on_stream[slices.lane[undecided]], Kind.KERNEL, Kind.HOST_OP)
+    if instants:
+        kind[len(kind) - instants :] = Kind.INSTANT
+    return replace(slices, kind=kind)
+
+
+def _recording(
+    trace: ChromeTrace,
+    path: str,
+    header: Header,
+    others: Others,
+    slices: Slices,
+    lanes: list[Lane],
+) -> Recording:
+    base = header.base_ns
+    return Recording(
+        source=path,
+        format="kineto",
+        strings=trace.strings.texts(),
+        lanes=lanes,
+        slices=slices,
+        set_aside=slices.take(np.empty(0, np.int64)),
+        clock=Clock(base or 0, base, "none" if base is None else "exact"),
+        counters=others.counters,
+        devices=header.devices,
+        rank=header.rank,
+        world_size=header.world_size,
+        host=header.host,
+        groups=header.groups,
+        events_read=trace.entries,
+        events_skipped=trace.skipped,
+        metadata=header.metadata,
+    ).noting(*trace.notices, *header.notices, *others.notices, *_skipped_notice(trace))
+
+
+def _skipped_notice(trace: ChromeTrace) -> list[Notice]:
+    if not trace.bare_objects:
+        return []
+    message = "Entries without a phase or a time are no events."
+    severity = "info" if trace.bare_objects == 1 else "warning"
+    return [Notice("event.skipped", severity, trace.bare_objects, message)]

@@ -1,0 +1,229 @@
+"""Training steps: found by marker, inferred from what repeats, or the whole trace.
+
+A step's window runs from the previous step's completion to its own; completion is the later of
+its host end and the end of the last device work that it launched. Step time on the host alone
+says little: launches are asynchronous.
+"""
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from perfdiag.profiler.links import launch_rows
+from perfdiag.profiler.repeats import repeating_period
+from perfdiag.trace_schemas.host_ranges import STEP_RULES, classify_range, step_marker
+from perfdiag.trace_schemas.notices import Notice
+from perfdiag.trace_schemas.recording import ABSENT, DEVICE_WORK, Int64s, Kind, Recording
+
+__all__ = ["Step", "StepSource", "completions", "find_steps"]
+
+StepSource = Literal["marker", "inferred", "whole"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One training iteration; see the module for what its window is."""
+
+    ordinal: int
+    name: str
+    source: StepSource
+    host_ts_ns: int
+    host_dur_ns: int
+    ts_ns: int
+    dur_ns: int
+
+    @property
+    def host_end_ns(self) -> int:
+        """When the host was done with it."""
+        return self.host_ts_ns + self.host_dur_ns
+
+    @property
+    def end_ns(self) -> int:
+        """Its completion."""
+        return self.ts_ns + self.dur_ns
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    name: str
+    start_ns: int
+    end_ns: int
+
+
+def find_steps(
+    recording: Recording, marker: str | None = None
+) -> tuple[list[Step], list[Notice]]:
+    """The steps of a rank, and what the reader must know about them.
+
+    Args:
+        recording: rebased.
+        marker: regular expression that the name of a step's range must match somewhere.
+    """
+    marked = _marked(recording, marker)
+    if marked:
+        return _windows(recording, marked, "marker"), []
+    ranges = _by_optimizer(recording) or _by_launches(recording)
+    missing = Notice("steps.missing", "info", 1, _missing_message(recording, bool(ranges)))
+    notices = [missing, *_unknown_markers(recording)]
+    if ranges:
+        inferred = Notice(
+            "steps.inferred", "info", len(ranges), f"{len(ranges)} steps inferred from what repeats."
+        )
+        return _windows(recording, ranges, "inferred"), [*notices, inferred]
+    return _windows(recording, [_whole(recording)], "whole"), notices
+
+
+def _missing_message(recording: Recording, inferred: bool) -> str:
+    how = "steps are inferred" if inferred else "the covered range is analysed as one region"
+    return f"The trace marks no steps: {how}. --step-marker REGEX names the marker."
+
+
+def _marked(recording: Recording, marker: str | None) -> list[_Range]:
+    """Ranges of the first convention that the trace follows, one inside another dropped."""
+    slices = recording.slices
+    rows = np.flatnonzero(np.isin(slices.kind, (Kind.ANNOTATION, Kind.HOST_OP)))
+    by_rule: dict[str, list[int]] = {}
+    for name in np.unique(slices.name[rows]).tolist():
+        rule = _rule(recording.strings[name], marker)
+        if rule:
+            by_rule.setdefault(rule, []).append(name)
+    for rule in ("user", *STEP_RULES):
+        if rule in by_rule:
+            found = rows[np.isin(slices.name[rows], by_rule[rule])]
+            return _outermost(recording, found)
+    return []
+
+
+def _rule(name: str, marker: str | None) -> str | None:
+    if marker is not None:
+        return "user" if re.search(marker, name) else None
+    found = step_marker(name)
+    return found.rule if found else None
+
+
+def _outermost(recording: Recording, rows: Int64s) -> list[_Range]:
+    """On the lane that has most of them."""
+    slices = recording.slices
+    lane = np.bincount(slices.lane[rows]).argmax()
+    rows = rows[slices.lane[rows] == lane]
+    ranges: list[_Range] = []
+    for row in rows[np.lexsort((-slices.dur_ns[rows], slices.ts_ns[rows]))].tolist():
+        start, end = int(slices.ts_ns[row]), int(slices.end_ns[row])
+        if not ranges or start >= ranges[-1].end_ns:
+            ranges.append(_Range(recording.strings[slices.name[row]], start, end))
+    return ranges
+
+
+def _by_optimizer(recording: Recording) -> list[_Range]:
+    """Steps that end with the optimizer's; at least two, or nothing repeats."""
+    slices = recording.slices
+    rows = np.flatnonzero(slices.kind == Kind.ANNOTATION)
+    names = [recording.strings[n] for n in slices.name[rows].tolist()]
+    steps = rows[[name.startswith("Optimizer.step") for name in names]] if len(rows) else rows
+    if len(steps) < 2:
+        return []
+    ends = sorted(r.end_ns for r in _outermost(recording, steps))
+    starts = [_first_host_ns(recording), *ends[:-1]]
+    return [
+        _Range(f"step {i}", start, end)
+        for i, (start, end) in enumerate(zip(starts, ends, strict=True))
+    ]
+
+
+def _first_host_ns(recording: Recording) -> int:
+    slices = recording.slices
+    host = np.isin(slices.kind, (Kind.HOST_OP, Kind.RUNTIME, Kind.ANNOTATION))
+    return int(slices.ts_ns[host].min(initial=np.iinfo(np.int64).max))
+
+
+def _by_launches(recording: Recording) -> list[_Range]:
+    """Steps that repeat one sequence of launches, cut where the host pauses longest."""
+    slices = recording.slices
+    launch = launch_rows(slices)
+    work = np.flatnonzero(launch != ABSENT)
+    work = work[np.lexsort((slices.ts_ns[work], slices.ts_ns[launch[work]]))]
+    found = repeating_period(slices.name[work])
+    if found is None:
+        return []
+    starts_ns = slices.ts_ns[launch[work]]
+    pause = np.diff(starts_ns, prepend=starts_ns[:1])
+    first, period, count = found
+    offsets = first + np.arange(period)
+    medians = [np.median(pause[o : first + period * count : period]) for o in offsets.tolist()]
+    offset = int(offsets[int(np.argmax(medians))])
+    cuts = starts_ns[offset : offset + period * count : period].tolist()
+    ends = [*cuts[1:], _last_host_ns(recording)]
+    return [
+        _Range(f"step {i}", s, e) for i, (s, e) in enumerate(zip(cuts, ends, strict=True)) if e > s
+    ]
+
+
+def _last_host_ns(recording: Recording) -> int:
+    slices = recording.slices
+    host = np.isin(slices.kind, (Kind.HOST_OP, Kind.RUNTIME))
+    return int(slices.end_ns[host].max(initial=0))
+
+
+_COVERS = (Kind.HOST_OP, Kind.RUNTIME, Kind.ANNOTATION, Kind.PYTHON, *DEVICE_WORK)
+
+
+def _whole(recording: Recording) -> _Range:
+    slices = recording.slices
+    rows = np.isin(slices.kind, _COVERS)
+    rows = rows if rows.any() else np.ones(len(slices), bool)
+    host = rows & ~np.isin(slices.kind, DEVICE_WORK)
+    ends = slices.end_ns[host] if host.any() else slices.end_ns[rows]
+    start = int(slices.ts_ns[rows].min(initial=0)) if not rows.any() else int(slices.ts_ns[rows].min())
+    return _Range("trace", start, int(ends.max(initial=start)))
+
+
+def _unknown_markers(recording: Recording) -> list[Notice]:
+    """Annotations that repeat and look like steps, for `--step-marker`."""
+    slices = recording.slices
+    rows = np.flatnonzero(slices.kind == Kind.ANNOTATION)
+    names = [recording.strings[n] for n in slices.name[rows].tolist()]
+    named = Counter(
+        re.sub(r"\d+", "N", name)
+        for name in names
+        if name and not classify_range(name) and not name.startswith(("nccl:", "gloo:", "Optimizer."))
+    )
+    often = [(name, count) for name, count in named.most_common(5) if count >= 3]
+    if not often:
+        return []
+    listed = ", ".join(f"{name[:60]!r} x{count}" for name, count in often)
+    message = f"Repeating annotations that may be steps: {listed}."
+    return [Notice("steps.unknown_marker", "info", len(often), message)]
+
+
+def _windows(recording: Recording, ranges: list[_Range], source: StepSource) -> list[Step]:
+    starts = np.array([r.start_ns for r in ranges])
+    ends = np.array([r.end_ns for r in ranges])
+    done = np.maximum.accumulate(completions(recording, starts, ends))
+    if source == "whole":
+        done[-1] = max(done[-1], _last_work_ns(recording))
+    begins = [int(starts[0]), *done[:-1].tolist()]
+    return [
+        Step(i, r.name, source, r.start_ns, r.end_ns - r.start_ns, begin, max(end - begin, 0))
+        for i, (r, begin, end) in enumerate(zip(ranges, begins, done.tolist(), strict=True))
+    ]
+
+
+def _last_work_ns(recording: Recording) -> int:
+    slices = recording.slices
+    return int(slices.end_ns[np.isin(slices.kind, DEVICE_WORK)].max(initial=0))
+
+
+def completions(recording: Recording, starts_ns: Int64s, ends_ns: Int64s) -> Int64s:
+    """(n,) completion of n host ranges in order: their end, or that of what they launched."""
+    slices = recording.slices
+    launch = launch_rows(slices)
+    work = np.flatnonzero(launch != ABSENT)
+    launched = slices.ts_ns[launch[work]]
+    at = np.searchsorted(starts_ns, launched, "right") - 1
+    inside = (at >= 0) & (launched < ends_ns[at])
+    done = ends_ns.astype(np.int64).copy()
+    np.maximum.at(done, at[inside], slices.end_ns[work[inside]])
+    return done

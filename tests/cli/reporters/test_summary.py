@@ -1,0 +1,79 @@
+"""Which rows the tables show, and their sums."""
+
+from msgspec.structs import replace
+
+from perfdiag.cli.reporters.summary import (
+    collective_rows,
+    fix_groups,
+    pick_ranks,
+    pick_steps,
+    region_rows,
+    step_count,
+    step_rows,
+)
+from perfdiag.trace_schemas.report import Report
+
+
+def test_few_steps_are_all_shown(report: Report) -> None:
+    """Nothing is left out where everything fits."""
+    rows = step_rows(report)
+    assert len(rows) == step_count(report) == 16
+    assert pick_steps(rows, 16) == rows
+
+
+def test_picked_steps_have_the_slowest_and_each_label(report: Report) -> None:
+    """A rare label must not be lost among the usual ones."""
+    rows = step_rows(report)
+    picked = pick_steps(rows, 4)
+    assert len(picked) == 4
+    assert max(rows, key=lambda row: row.step.dur_ns) in picked
+    assert {row.step.label for row in picked} >= {"unknown", "host-bound"}
+    assert [rows.index(row) for row in picked] == sorted(rows.index(row) for row in picked)
+
+
+def test_picked_ranks_have_the_culprit(report: Report) -> None:
+    """The rank that the others wait for is always shown."""
+    assert [rank.rank for rank in pick_ranks(report, 1)] == [2]
+
+
+def test_ranks_that_wait_least_are_picked_without_a_culprit(report: Report) -> None:
+    """The rank with most work of its own is the one to look at."""
+    nobody = replace(report, job=replace(report.job, culprit_rank=None))
+    assert [rank.rank for rank in pick_ranks(nobody, 1)] == [2]
+
+
+def test_regions_are_summed_by_name(report: Report) -> None:
+    """Phases come in the order of a step; their times and budgets add up."""
+    rows = region_rows(report)
+    assert [row.name for row in rows[:4]] == ["data", "forward", "backward", "optimizer"]
+    forward = rows[1]
+    assert (forward.n, forward.agreeing, forward.label) == (16, 16, "compute-bound")
+    assert forward.dur_ns == sum(forward.budget_ns.values()) == 16 * 21_000_000
+
+
+def test_a_region_takes_the_label_that_holds_most_time(report: Report) -> None:
+    """Labels that differ from step to step are weighed by time, and counted."""
+    first, second, *_ = report.ranks[0].steps
+    long = replace(first.regions[0], label="memory-bound", dur_ns=5_000_000)
+    steps = [replace(first, regions=[long]), replace(second, regions=second.regions[:1])]
+    rank = replace(report.ranks[0], steps=steps)
+    row = region_rows(replace(report, ranks=[rank]))[0]
+    assert (row.label, row.agreeing, row.n) == ("memory-bound", 1, 2)
+
+
+def test_collectives_are_summed_over_ranks(report: Report) -> None:
+    """One row an operation and group, those that cost most first."""
+    rows = collective_rows(report.collectives)
+    assert [row.op for row in rows] == ["all_reduce", "broadcast"]
+    assert (rows[0].count, rows[0].exposed_ns) == (4 * 244, 4 * 100_000_000)
+
+
+def test_fixes_are_grouped_by_layer_and_ranked(report: Report) -> None:
+    """The layer whose fix saves most comes first, and so does the fix within it."""
+    groups = fix_groups(reversed(report.fixes))
+    assert {layer: [fix.id for fix in fixes] for layer, fixes in groups.items()} == {
+        "input-pipeline": ["input_starved"],
+        "compiler": ["elementwise_unfused", "launch_bound"],
+        "collectives": ["allreduce_small_buckets"],
+    }
+    assert list(groups) == ["input-pipeline", "compiler", "collectives"]

@@ -1,0 +1,185 @@
+-- What the analysis fetches: lean rows of the model, in the order of time.
+
+INCLUDE PERFETTO MODULE perfdiag.model;
+
+-- Device work with its launch.
+CREATE PERFETTO VIEW _perfdiag_work_fact(
+  -- Slice.
+  id LONG,
+  -- Device ordinal.
+  device_id LONG,
+  -- Start.
+  ts TIMESTAMP,
+  -- Duration.
+  dur DURATION,
+  -- Lane.
+  lane_id LONG,
+  -- Name.
+  name STRING,
+  -- `kernel`, `copy`, `fill` or `collective`.
+  kind STRING,
+  -- Kernel family.
+  family STRING,
+  -- `compute`, `memory` or `unclassified`.
+  bound STRING,
+  -- Collective operation.
+  collective STRING,
+  -- Launching call.
+  launch_id LONG,
+  -- Its start.
+  launch_ts TIMESTAMP,
+  -- Its length.
+  launch_dur DURATION,
+  -- Its lane.
+  launch_lane_id LONG
+) AS
+SELECT
+  id,
+  device_id,
+  ts,
+  dur,
+  lane_id,
+  name,
+  kind,
+  family,
+  bound,
+  collective,
+  launch_id,
+  launch_ts,
+  launch_dur,
+  launch_lane_id
+FROM _perfdiag_work
+ORDER BY
+  ts;
+
+-- Correlation ids of device records, those without a usable time included.
+CREATE PERFETTO TABLE _perfdiag_recorded(
+  -- Correlation id.
+  correlation LONG
+) AS
+SELECT DISTINCT
+  extract_arg(arg_set_id, 'debug.correlation') AS correlation
+FROM _perfdiag_work
+UNION
+SELECT
+  extract_arg(arg_set_id, 'debug.correlation') AS correlation
+FROM _canonical_fact
+WHERE
+  category = 'perfdiag.set_aside';
+
+CREATE PERFETTO INDEX _perfdiag_recorded_correlation ON _perfdiag_recorded(correlation);
+
+-- Runtime calls that matter for a budget: what starts or awaits device work, or captures it.
+CREATE PERFETTO VIEW _perfdiag_call_fact(
+  -- Slice.
+  id LONG,
+  -- Start.
+  ts TIMESTAMP,
+  -- Duration.
+  dur DURATION,
+  -- Lane.
+  lane_id LONG,
+  -- Name of the call.
+  api STRING,
+  -- What the call does.
+  role STRING,
+  -- 1 where device records bear its correlation id.
+  linked LONG
+) AS
+SELECT
+  call.id,
+  call.ts,
+  call.dur,
+  call.lane_id,
+  call.api,
+  call.role,
+  recorded.correlation IS NOT NULL AS linked
+FROM _perfdiag_call AS call
+LEFT JOIN _perfdiag_recorded AS recorded USING (correlation)
+ORDER BY
+  call.ts;
+
+-- What the host did, runtime calls apart.
+CREATE PERFETTO VIEW _perfdiag_host_fact(
+  -- Start.
+  ts TIMESTAMP,
+  -- Duration.
+  dur DURATION,
+  -- Lane.
+  lane_id LONG,
+  -- `host_op`, `annotation`, `python` or `overhead`.
+  kind STRING,
+  -- Name.
+  name STRING
+) AS
+SELECT
+  slice.ts,
+  slice.dur,
+  lane.lane_id,
+  slice.category AS kind,
+  slice.name
+FROM slice
+JOIN perfdiag_lane AS lane USING (track_id)
+WHERE
+  slice.category IN ('host_op', 'annotation', 'python', 'overhead')
+ORDER BY
+  slice.ts;
+
+-- Steps in order.
+CREATE PERFETTO VIEW _perfdiag_step_fact(
+  -- Slice.
+  id LONG,
+  -- Number within the trace.
+  ordinal LONG,
+  -- Name.
+  name STRING,
+  -- `marker`, `inferred` or `whole`.
+  source STRING,
+  -- Start on the host.
+  host_ts TIMESTAMP,
+  -- Length on the host.
+  host_dur DURATION,
+  -- Start of the window.
+  ts TIMESTAMP,
+  -- Length of the window.
+  dur DURATION
+) AS
+SELECT
+  id,
+  ordinal,
+  name,
+  source,
+  host_ts,
+  host_dur,
+  ts,
+  dur
+FROM perfdiag_step
+ORDER BY
+  ordinal;
+
+-- Regions in order of step and time.
+CREATE PERFETTO VIEW _perfdiag_region_fact(
+  -- Ordinal of the step.
+  step LONG,
+  -- `phase`, `annotation` or `module`.
+  kind STRING,
+  -- Name.
+  name STRING,
+  -- Start of the window.
+  ts TIMESTAMP,
+  -- Length of the window.
+  dur DURATION
+) AS
+SELECT
+  step.ordinal AS step,
+  region.kind,
+  region.name,
+  region.ts,
+  region.dur
+FROM perfdiag_region AS region
+JOIN perfdiag_step AS step ON step.id = region.step_id
+ORDER BY
+  step.ordinal,
+  region.kind,
+  region.ts,
+  region.id;
