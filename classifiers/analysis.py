@@ -1,26 +1,233 @@
 """From inputs to the report: the whole way, rank by rank."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Literal
 
 import numpy as np
 
-from perfdiag.classifiers.budget import Timeline, build_timeline, busiest_device
 from perfdiag.classifiers.collectives import collective_rows
-from perfdiag.classifiers.coverage import Coverage
+from perfdiag.classifiers.facts import RankFacts, derive_facts
 from perfdiag.classifiers.fixes import rank_fixes
-from perfdiag.classifiers.labels import Verdict, add_budgets, judge, withheld
+from perfdiag.classifiers.labels import add_budgets, judge, withheld
+from perfdiag.classifiers.verdicts import RankVerdict, judge_rank
 from perfdiag.profiler.engine import EngineName
-from perfdiag.profiler.model import Model, read_model
+from perfdiag.profiler.model import read_model
 from perfdiag.profiler.opening import ReadOptions, TimeUnit, open_model, read_blob
 from perfdiag.profiler.sources.files import Blob, expand
+from perfdiag.trace_schemas import report
 from perfdiag.trace_schemas.errors import InputError
 from perfdiag.trace_schemas.notices import Notice
 from perfdiag.trace_schemas.recording import Recording
-from perfdiag.trace_schemas import report as rows
 
-__all__ = ["Options", "analyze"]
+__all__ = ["Options", "Progress", "analyze"]
 
 Progress = Callable[[str, float], None]
+"""Called with what is being done and the share that is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to analyse.
+
+    Attributes:
+        engine: trace processor to use.
+        step_marker: regular expression for names of steps.
+        device_track: regular expression for names of device tracks in foreign traces.
+        time_unit: unit of the times of a JSON trace, where it is not the format's.
+        max_memory_bytes: refuse inputs that need more.
+        deadline_s: for a call to the trace processor.
+        time_range_ns: look only at this part of the trace, from its start.
+    """
+
+    engine: EngineName = "wasm"
+    step_marker: str | None = None
+    device_track: str | None = None
+    time_unit: TimeUnit | None = None
+    max_memory_bytes: int | None = None
+    deadline_s: float = 600.0
+    time_range_ns: tuple[int, int] | None = None
+
+    @property
+    def reading(self) -> ReadOptions:
+        """The part that concerns reading."""
+        return ReadOptions(
+            self.engine,
+            self.step_marker,
+            self.device_track,
+            self.time_unit,
+            self.deadline_s,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Analysed:
+    """One input, done."""
+
+    input: report.Input
+    verdict: RankVerdict
+    facts: RankFacts
+    notices: tuple[Notice, ...]
+    engine: report.EngineInfo
+
+
+def analyze(
+    paths: Sequence[str], options: Options, progress: Progress | None = None
+) -> report.Report:
+    """Analyse the ranks that the paths name.
+
+    Raises:
+        InputError: an input cannot be read.
+        EngineError: the trace processor failed.
+    """
+    tell = progress or (lambda text, share: None)
+    done = list(_analysed(paths, options, tell))
+    if not done:
+        raise InputError(", ".join(paths), "holds no trace")
+    tell("ranking fixes", 0.95)
+    result = _report(done)
+    tell("done", 1.0)
+    return result
+
+
+def _analysed(paths: Sequence[str], options: Options, tell: Progress) -> Iterator[_Analysed]:
+    for blob in expand(paths):
+        if blob.skipped:
+            continue
+        tell(f"reading {blob.path}", 0.05)
+        recording = read_blob(blob, options.reading)
+        tell(f"modelling {blob.path}", 0.4)
+        yield _analyse(blob, recording, options)
+
+
+def _analyse(blob: Blob, recording: Recording, options: Options) -> _Analysed:
+    with open_model(recording, options.reading) as opened:
+        model = read_model(opened.session)
+        engine = report.EngineInfo(name=opened.session.name, version=opened.session.version)
+    facts = derive_facts(opened.recording, model)
+    notices = (*opened.recording.notices, *facts.notices)
+    return _Analysed(_input(blob, recording), judge_rank(facts), facts, notices, engine)
+
+
+def _input(blob: Blob, recording: Recording) -> report.Input:
+    aside = len(recording.set_aside) + recording.events_skipped
+    return report.Input(
+        path=blob.path,
+        format=recording.format,
+        bytes=blob.disk_bytes,
+        sha256=blob.sha256,
+        events_read=recording.events_read,
+        events_kept=recording.events_read - aside,
+        events_set_aside=aside,
+        rank=recording.rank,
+        world_size=recording.world_size,
+        host=recording.host,
+        devices=[
+            report.Device(
+                ordinal=d.ordinal,
+                name=d.name,
+                vendor=d.vendor,
+                sm_count=d.sm_count,
+                memory_bytes=d.memory_bytes,
+            )
+            for d in recording.devices
+        ],
+    )
+
+
+def _report(done: list[_Analysed]) -> report.Report:
+    ranks = [_rank(item) for item in done]
+    several = _between_ranks(done)
+    return report.Report(
+        version=version("perfdiag"),
+        engine=done[0].engine,
+        inputs=[item.input for item in done],
+        notices=[
+            *(_notice_row(notice, None) for notice in several),
+            *(_notice_row(n, item.input.path) for item in done for n in item.notices),
+        ],
+        job=_job(done, ranks),
+        ranks=ranks,
+        fixes=rank_fixes([item.facts for item in done]),
+        collectives=[row for item in done for row in collective_rows(item.facts)],
+        replay={},
+        model={},
+    )
+
+
+def _notice_row(notice: Notice, path: str | None) -> report.NoticeRow:
+    return report.NoticeRow(
+        kind=notice.kind,
+        severity=notice.severity,
+        count=notice.count,
+        input=path,
+        message=notice.message,
+    )
+
+
+def _between_ranks(done: list[_Analysed]) -> list[Notice]:
+    """What only shows with all inputs side by side."""
+    ranks = [item.input.rank for item in done if item.input.rank is not None]
+    twice = sorted({r for r in ranks if ranks.count(r) > 1})
+    notices = []
+    if twice:
+        listed = ", ".join(map(str, twice))
+        message = f"Several inputs claim to be rank {listed}: each is shown, none replaces another."
+        notices.append(Notice("rank.duplicate", "error", len(twice), message))
+    world = max((item.input.world_size or 0 for item in done), default=0)
+    missing = sorted(set(range(world)) - set(ranks)) if len(done) > 1 and ranks else []
+    if missing:
+        message = f"{len(missing)} of {world} ranks are not among the inputs."
+        notices.append(Notice("rank.missing", "warning", len(missing), message))
+    return notices
+
+
+def _rank(item: _Analysed) -> report.Rank:
+    verdict = item.verdict
+    return report.Rank(
+        rank=item.facts.rank,
+        label=verdict.verdict.label,
+        confidence=verdict.verdict.confidence,
+        why=verdict.verdict.why,
+        totals_ns=verdict.totals,
+        budget_ns=verdict.budget_ns,
+        steps=list(verdict.steps),
+    )
+
+
+def _job(done: list[_Analysed], ranks: list[report.Rank]) -> report.Job:
+    """All ranks added up; one rank speaks for itself."""
+    budget = add_budgets([rank.budget_ns for rank in ranks])
+    judged = [item for item in done if item.verdict.verdict.label != "unknown"]
+    if len(done) == 1:
+        verdict = done[0].verdict.verdict
+    elif judged:
+        verdict = judge(add_budgets([item.verdict.budget_ns for item in judged]), noun="job's time")
+    else:
+        verdict = withheld("No rank has a verdict: see the notices.")
+    return report.Job(
+        label=verdict.label,
+        confidence=verdict.confidence,
+        runner_up=verdict.runner_up,
+        probabilities={str(k): v for k, v in verdict.probabilities.items()},
+        culprit_rank=None,
+        why=verdict.why,
+        step_time_ns=_step_time(ranks),
+        totals_ns=_add_totals([rank.totals_ns for rank in ranks]),
+        budget_ns=budget,
+    )
+
+
+def _step_time(ranks: list[report.Rank]) -> report.StepTime:
+    times = [step.dur_ns for rank in ranks for step in rank.steps]
+    if not times:
+        return report.StepTime(n=0, median=None, p10=None, p90=None)
+    p10, median, p90 = (int(v) for v in np.percentile(times, (10, 50, 90)))
+    return report.StepTime(n=len(times), median=median, p10=p10, p90=p90)
+
+
+def _add_totals(totals: list[report.Totals]) -> report.Totals:
+    names = report.Totals.__struct_fields__
+    return report.Totals(**{name: sum(getattr(t, name) for t in totals) for name in names})
+
+

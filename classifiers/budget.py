@@ -84,7 +84,9 @@ def busiest_device(work: Work) -> int:
     return int(devices[int(np.argmax(busy))])
 
 
-def build_timeline(model: Model, device: int, trusted: NDArray[np.bool_]) -> Timeline:
+def build_timeline(
+    model: Model, states: HostStates, device: int, trusted: NDArray[np.bool_]
+) -> Timeline:
     """Cut the time from the first window's start to the last one's end.
 
     Args:
@@ -97,7 +99,7 @@ def build_timeline(model: Model, device: int, trusted: NDArray[np.bool_]) -> Tim
     unions = _unions(model.work, here)
     begin, until = int(model.steps.ts_ns[0]), int(model.steps.end_ns[-1])
     busy = merge(*(np.concatenate(side) for side in zip(*unions.values(), strict=True)))
-    idle = attribute_idle(model, HostStates.of(model), here, busy, (begin, until))
+    idle = attribute_idle(model, states, here, busy, (begin, until))
     bounds = [model.steps.ts_ns, model.steps.end_ns, model.regions.ts_ns, model.regions.end_ns]
     cuts = [side for union in unions.values() for side in union]
     edges = np.unique(np.concatenate([*cuts, *bounds, idle.start_ns, [begin, until]]))

@@ -29,6 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+# Whatever else the commands need they import when they run: `perfdiag --help` must not wait.
 for command in (analyze, query, convert):
     app.command()(command)
 

@@ -60,6 +60,8 @@ class Work:
     family: Coded
     bound: Coded
     collective: Coded
+    group: Coded
+    bytes: Int64s
     launch_id: Int64s
     launch_ts_ns: Int64s
     launch_end_ns: Int64s
@@ -181,6 +183,8 @@ def _work(table: Table) -> Work:
         family=_coded(table, "family"),
         bound=_coded(table, "bound"),
         collective=_coded(table, "collective"),
+        group=_coded(table, "group_name"),
+        bytes=table.ints("bytes"),
         launch_id=table.ints("launch_id"),
         launch_ts_ns=launched,
         launch_end_ns=np.where(launched < 0, -1, launched + table.ints("launch_dur")),

@@ -16,7 +16,7 @@ from perfdiag.profiler.trace_writer import VERDICT_ONLY, TraceOptions, write_tra
 from perfdiag.trace_schemas.errors import InputError
 from perfdiag.trace_schemas.recording import Recording
 
-__all__ = ["ReadOptions", "TimeUnit", "canonical_trace", "open_model", "read_blob"]
+__all__ = ["OpenModel", "ReadOptions", "TimeUnit", "canonical_trace", "open_model", "read_blob"]
 
 TimeUnit = Literal["ns", "us", "ms"]
 
@@ -55,6 +55,24 @@ def read_blob(blob: Blob, options: ReadOptions, *, keep_args: bool = False) -> R
     return normalise(recording.noting(*blob.notices))
 
 
+@dataclass(frozen=True, slots=True)
+class OpenModel:
+    """A recording with its structure, and the session that holds its model."""
+
+    recording: Recording
+    steps: list[Step]
+    regions: list[Region]
+    session: Session
+
+    def __enter__(self) -> "OpenModel":
+        """Itself."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Close the session."""
+        self.session.close()
+
+
 def find_structure(
     recording: Recording, options: ReadOptions
 ) -> tuple[Recording, list[Step], list[Region]]:
@@ -73,13 +91,15 @@ def canonical_trace(
 
 def open_model(
     recording: Recording, options: ReadOptions, content: TraceOptions = VERDICT_ONLY
-) -> Session:
-    """A session that holds the recording's model; the caller closes it."""
+) -> OpenModel:
+    """Load the recording's model into a trace processor; the caller closes it."""
+    recording, steps, regions = find_structure(recording, options)
     session = open_session(options.engine, deadline_s=options.deadline_s)
     try:
-        session.load(canonical_trace(recording, options, content))
+        facts = facts_in_trace(recording, steps, regions)
+        session.load(write_trace(recording, facts, content))
         prepare(session)
     except BaseException:
         session.close()
         raise
-    return session
+    return OpenModel(recording, steps, regions, session)

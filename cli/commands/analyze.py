@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from perfdiag.cli import options, output
+from perfdiag.cli import options
 
 if TYPE_CHECKING:
     from perfdiag.trace_schemas.report import Report
@@ -85,6 +85,7 @@ def analyze(  # one parameter an option: typer reads them here
     with its evidence: where the time goes, and what each fix would save.
     """
     from perfdiag.classifiers import analysis
+    from perfdiag.cli import output
     from perfdiag.cli.progress import progress_bar
 
     output.check_writable(output_, *paths)
@@ -103,6 +104,7 @@ def analyze(  # one parameter an option: typer reads them here
 
 
 def _show(report: "Report", format_: str, output_: Path | None, quiet: bool, verbose: bool) -> None:
+    from perfdiag.cli import output
     from perfdiag.cli.reporters import json, notices, terminal
 
     is_table = format_ == "table"

@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from perfdiag.cli import options, output
-from perfdiag.cli.reporters.units import size
+from perfdiag.cli import options
 
 __all__ = ["convert"]
 
@@ -31,6 +30,8 @@ def convert(
     It holds every event of the original, repaired, in a tenth of the space; ui.perfetto.dev opens
     it, and analyze and query read it faster.
     """
+    from perfdiag.cli import output
+    from perfdiag.cli.reporters.units import size
     from perfdiag.profiler.convert import convert as convert_trace
 
     output.check_writable(output_, trace)

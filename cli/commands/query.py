@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from perfdiag.cli import options, output
+from perfdiag.cli import options
 from perfdiag.trace_schemas.errors import QueryError, UsageError
 
 __all__ = ["query"]
@@ -44,6 +44,8 @@ def query(
     engine: options.Engine = "wasm",
 ) -> None:
     """Run SQL on a trace, or list the tables that SQL can use."""
+    from perfdiag.cli import output
+
     if trace is not None:
         output.check_writable(output_, trace)
     if schema:
@@ -77,6 +79,7 @@ def _show_answer(
 
 
 def _show_schema(sql: str | None, format_: str, output_: Path | None) -> None:
+    from perfdiag.cli import output
     from perfdiag.cli.reporters import schema
     from perfdiag.profiler import querying
 
@@ -96,6 +99,7 @@ def _show_rows(
     format_: str,
     output_: Path | None,
 ) -> None:
+    from perfdiag.cli import output
     from perfdiag.cli.reporters.rows import as_csv, as_json, as_table
 
     console = output.console_for(output_)

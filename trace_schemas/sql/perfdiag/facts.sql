@@ -24,6 +24,10 @@ CREATE PERFETTO VIEW _perfdiag_work_fact(
   bound STRING,
   -- Collective operation.
   collective STRING,
+  -- Process group of a collective, NULL where the trace does not say.
+  group_name STRING,
+  -- Bytes of a copy, fill or collective, NULL where unknown.
+  bytes LONG,
   -- Launching call.
   launch_id LONG,
   -- Its start.
@@ -34,7 +38,7 @@ CREATE PERFETTO VIEW _perfdiag_work_fact(
   launch_lane_id LONG
 ) AS
 SELECT
-  id,
+  work.id,
   device_id,
   ts,
   dur,
@@ -43,12 +47,15 @@ SELECT
   kind,
   family,
   bound,
-  collective,
+  work.collective,
+  collective.group_name,
+  iif(kind = 'collective', collective.bytes, extract_arg(arg_set_id, 'debug.bytes')) AS bytes,
   launch_id,
   launch_ts,
   launch_dur,
   launch_lane_id
-FROM _perfdiag_work
+FROM _perfdiag_work AS work
+LEFT JOIN perfdiag_collective AS collective USING (id)
 ORDER BY
   ts;
 

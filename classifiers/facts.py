@@ -1,0 +1,73 @@
+"""The facts about one rank, derived once and shared by labels, diagnoses and reports."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perfdiag.classifiers.budget import Timeline, build_timeline, busiest_device
+from perfdiag.classifiers.coverage import Coverage
+from perfdiag.classifiers.host_states import HostStates
+from perfdiag.profiler.model import Model
+from perfdiag.trace_schemas.notices import Notice
+from perfdiag.trace_schemas.recording import Recording
+
+__all__ = ["RankFacts", "derive_facts"]
+
+
+@dataclass(frozen=True, slots=True)
+class RankFacts:
+    """One rank.
+
+    Attributes:
+        rank: None where the trace does not say.
+        model: what ran when; its `work` holds all devices.
+        states: what the host threads were doing.
+        coverage: whether the device records are there.
+        trusted: (steps,) whether a verdict on the step can be given.
+        timeline: the budget of the busiest device.
+        notices: what the facts themselves found.
+    """
+
+    rank: int | None
+    model: Model
+    states: HostStates
+    coverage: Coverage
+    trusted: NDArray[np.bool_]
+    timeline: Timeline
+    notices: tuple[Notice, ...]
+
+    @property
+    def span_ns(self) -> tuple[int, int]:
+        """From the first window's start to the last one's end."""
+        return int(self.model.steps.ts_ns[0]), int(self.model.steps.end_ns[-1])
+
+
+def derive_facts(recording: Recording, model: Model) -> RankFacts:
+    """Derive everything that follows from the model."""
+    kinds = {notice.kind for notice in recording.notices}
+    coverage = Coverage.of(model, truncated="input.truncated" in kinds)
+    trusted = coverage.trusted.copy()
+    if "merge.pid_collision" in kinds:
+        trusted[:] = False
+    device = busiest_device(model.work)
+    states = HostStates.of(model)
+    timeline = build_timeline(model, states, device, trusted)
+    notices = (*coverage.notices(), *_several_devices(model, device), *_unlinked(model, coverage))
+    return RankFacts(recording.rank, model, states, coverage, trusted, timeline, notices)
+
+
+def _several_devices(model: Model, chosen: int) -> list[Notice]:
+    count = len(np.unique(model.work.device))
+    if count < 2:
+        return []
+    message = f"One process drives {count} devices; the verdict is on the busiest, {chosen}."
+    return [Notice("device.multiple", "info", count, message)]
+
+
+def _unlinked(model: Model, coverage: Coverage) -> list[Notice]:
+    if not coverage.has_host:
+        return []
+    count = int((model.work.launch_id < 0).sum())
+    message = "Device records without a launch in the trace: they belong to steps by their time."
+    return [Notice("link.no_launch", "info", count, message)] if count else []

@@ -1,0 +1,128 @@
+"""Verdicts on one rank: its steps, their regions, and the rank as a whole."""
+
+from dataclasses import dataclass, replace
+
+
+from perfdiag.classifiers.facts import RankFacts
+from perfdiag.classifiers.labels import Verdict, add_budgets, judge, withheld
+from perfdiag.trace_schemas import report
+
+__all__ = ["RankVerdict", "judge_rank"]
+
+
+@dataclass(frozen=True, slots=True)
+class RankVerdict:
+    """A rank's verdict, and the budget and totals of the steps that it rests on."""
+
+    verdict: Verdict
+    totals: report.Totals
+    budget_ns: dict[str, int]
+    steps: tuple[report.Step, ...]
+
+
+def judge_rank(facts: RankFacts) -> RankVerdict:
+    """Judge every step and region, and from the steps with a verdict the rank.
+
+    Steps without a verdict are left out of the rank's totals, unless there are no others: their
+    idle time is not idle time.
+    """
+    regions = _regions_by_step(facts)
+    steps = tuple(_step(facts, i, regions) for i in range(len(facts.model.steps.ts_ns)))
+    counted = [i for i, ok in enumerate(facts.trusted.tolist()) if ok]
+    rest_on = counted or list(range(len(steps)))
+    budget = add_budgets([steps[i].budget_ns for i in rest_on])
+    totals = _add([steps[i].totals_ns for i in rest_on])
+    return RankVerdict(_rank_verdict(facts, budget, len(counted)), totals, budget, steps)
+
+
+def _rank_verdict(facts: RankFacts, budget: dict[str, int], counted: int) -> Verdict:
+    if not counted:
+        return withheld(_reason(facts))
+    if not facts.coverage.has_device:
+        return withheld("A trace of the host alone: no device, so no verdict on device time.")
+    return _judged(facts, budget, "trace" if _whole(facts) else "steps")
+
+
+def _judged(facts: RankFacts, budget: dict[str, int], noun: str) -> Verdict:
+    verdict = judge(budget, noun=noun)
+    if "input" in budget and not facts.coverage.has_host:
+        return replace(verdict, runner_up=None)
+    return verdict
+
+
+def _whole(facts: RankFacts) -> bool:
+    return facts.model.steps.source == ["whole"]
+
+
+def _reason(facts: RankFacts) -> str:
+    errors = [n.message for n in facts.notices if n.severity == "error"]
+    return errors[0] if errors else "Too few device records for a verdict."
+
+
+def _add(totals: list[report.Totals]) -> report.Totals:
+    names = report.Totals.__struct_fields__
+    return report.Totals(**{name: sum(getattr(t, name) for t in totals) for name in names})
+
+
+def _step(facts: RankFacts, index: int, regions: dict[int, list[int]]) -> report.Step:
+    steps, timeline = facts.model.steps, facts.timeline
+    start, end = int(steps.ts_ns[index]), int(steps.end_ns[index])
+    budget = timeline.budget(start, end)
+    verdict = _step_verdict(facts, index, budget)
+    ordinal = int(steps.ordinal[index])
+    source = steps.source[index]
+    assert source in ("marker", "inferred", "whole")
+    return report.Step(
+        ordinal=ordinal,
+        name=steps.name[index],
+        source=source,
+        start_ns=start,
+        dur_ns=end - start,
+        host_start_ns=int(steps.host_ts_ns[index]),
+        host_dur_ns=int(steps.host_end_ns[index] - steps.host_ts_ns[index]),
+        label=verdict.label,
+        confidence=verdict.confidence,
+        runner_up=verdict.runner_up,
+        coverage=float(facts.coverage.steps[index]),
+        why=verdict.why,
+        totals_ns=timeline.totals(start, end),
+        budget_ns=budget,
+        regions=[_region(facts, row, index) for row in regions.get(ordinal, [])],
+    )
+
+
+def _step_verdict(facts: RankFacts, index: int, budget: dict[str, int]) -> Verdict:
+    if not facts.coverage.has_device:
+        return withheld("No device in this trace.")
+    if not facts.trusted[index]:
+        share = facts.coverage.steps[index]
+        return withheld(f"Device records are there for {share:.0%} of its launches.")
+    return _judged(facts, budget, "trace" if _whole(facts) else "step")
+
+
+def _regions_by_step(facts: RankFacts) -> dict[int, list[int]]:
+    rows: dict[int, list[int]] = {}
+    for row, step in enumerate(facts.model.regions.step.tolist()):
+        rows.setdefault(step, []).append(row)
+    return rows
+
+
+def _region(facts: RankFacts, row: int, step: int) -> report.Region:
+    regions = facts.model.regions
+    start, end = int(regions.ts_ns[row]), int(regions.end_ns[row])
+    budget = facts.timeline.budget(start, end)
+    doubted = not facts.trusted[step] or not facts.coverage.has_device
+    verdict = withheld("See its step.") if doubted else judge(budget, noun="region")
+    kind = regions.kind[row]
+    assert kind in ("phase", "annotation", "module")
+    return report.Region(
+        kind=kind,
+        name=regions.name[row],
+        start_ns=start,
+        dur_ns=end - start,
+        label=verdict.label,
+        confidence=verdict.confidence,
+        budget_ns=budget,
+    )
+
+
