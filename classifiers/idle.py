@@ -50,6 +50,7 @@ class _Gaps:
             known.
         lane: that issued it.
         drained: a blocking call was under way when the device ran dry.
+        open_ended: no later op ends it: the trace or the last step does.
     """
 
     start_ns: Int64s
@@ -58,6 +59,7 @@ class _Gaps:
     launch_end_ns: Int64s
     lane: Int64s
     drained: NDArray[np.bool_]
+    open_ended: NDArray[np.bool_]
 
 
 def attribute_idle(
@@ -114,7 +116,7 @@ def _find_gaps(
     lane = np.where(known, work.launch_lane[row], states.main_lane) if len(rows) else np.full(
         len(ends), states.main_lane
     )
-    return _Gaps(starts, ends, launch, done, lane, _drained(states, starts, lane))
+    return _Gaps(starts, ends, launch, done, lane, _drained(states, starts, lane), at >= len(rows))
 
 
 def _drained(states: HostStates, starts: Int64s, lane: Int64s) -> NDArray[np.bool_]:
@@ -161,6 +163,7 @@ def _host_pieces(
             state[silent] = states.at(states.main_lane, starts[silent])
         leaf = _STATE_LEAF[state]
         weak = np.isin(state, (HostState.DISPATCHING, HostState.NOTHING))
+        leaf[(state == HostState.NOTHING) & found.open_ended[rows][gap]] = LEAF["unclassified"]
         leaf[weak & found.drained[rows][gap]] = LEAF["sync"]
         parts.append((starts, leaf))
     return (

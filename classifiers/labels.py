@@ -12,6 +12,9 @@ CLASSES: tuple[Label, ...] = LABELS[:-1]
 DOUBTED = ("unclassified", "kernel_unclassified", "dependency")
 """Leaves that speak for no class and might belong to any."""
 
+MOST_DOUBT = 0.5
+"""No label where more than half of the window speaks for no class."""
+
 SHARPNESS = 2.0
 """Probabilities go with the square of the shares: of two classes 2:1 apart the larger is right
 four times in five. A choice until the learned model replaces it."""
@@ -39,8 +42,7 @@ class Verdict:
 def judge(budget_ns: Mapping[str, int], *, noun: str = "step", single_rank: bool = True) -> Verdict:
     """Label a window by the class that holds most of it.
 
-    The label is `unknown` where the leaves that speak for no class hold more than the largest
-    class does.
+    The label is `unknown` where the leaves that speak for no class hold most of it.
 
     Args:
         budget_ns: nanoseconds by leaf; must sum to the window.
@@ -57,7 +59,7 @@ def judge(budget_ns: Mapping[str, int], *, noun: str = "step", single_rank: bool
             shares[label] += ns / window
     doubt = sum(budget_ns.get(leaf, 0) for leaf in DOUBTED) / window
     ranked = sorted(CLASSES, key=lambda label: -shares[label])
-    best = ranked[0] if shares[ranked[0]] > doubt else "unknown"
+    best = ranked[0] if shares[ranked[0]] > 0 and doubt <= MOST_DOUBT else "unknown"
     probabilities = _probabilities(shares, doubt)
     runner_up = next((c for c in ranked if c != best and shares[c] > 0), None)
     why = _sentence(budget_ns, window, noun, best, single_rank)

@@ -4,6 +4,7 @@ All of it is sorting: the ends of the slices are put in order, depth is a runnin
 slice whose begin and end are not partners at their depth crosses another one.
 """
 
+from bisect import bisect_left, bisect_right, insort
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from perfdiag.trace_schemas.recording import ABSENT, Int32s, Int64s
 
-__all__ = ["Nesting", "Tracks", "assign_tracks", "nest"]
+__all__ = ["Nesting", "Tracks", "assign_tracks", "count_crossings", "nest"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,3 +121,23 @@ def _levels(ts_ns: Int64s, end_ns: Int64s) -> Int64s:
             levels[row] = len(stacks)
             stacks.append([end])
     return levels
+
+
+def count_crossings(ts_ns: Int64s, dur_ns: Int64s, lane: NDArray[np.integer]) -> int:
+    """Slices that start inside an earlier one of their lane and outlast it."""
+    crossing = nest(ts_ns, dur_ns, lane).crossing
+    return sum(
+        _crossings(ts_ns[rows], ts_ns[rows] + dur_ns[rows])
+        for rows in (np.flatnonzero(lane == n) for n in np.unique(lane[crossing]).tolist())
+    )
+
+
+def _crossings(ts_ns: Int64s, end_ns: Int64s) -> int:
+    starts, ends = ts_ns.tolist(), end_ns.tolist()
+    open_ends: list[int] = []
+    count = 0
+    for row in np.lexsort((-end_ns, ts_ns)).tolist():
+        del open_ends[: bisect_right(open_ends, starts[row])]
+        count += bisect_left(open_ends, ends[row]) > 0
+        insort(open_ends, ends[row])
+    return count

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfdiag.profiler.links import launch_rows
+from perfdiag.profiler.nesting import count_crossings
 from perfdiag.trace_schemas.apis import classify_api
 from perfdiag.trace_schemas.host_ranges import step_marker
 from perfdiag.trace_schemas.kernels import classify_kernel
@@ -132,6 +133,19 @@ def _outlier(slices: Slices, rows: Int64s, at: int, suspects: Int64s, typical: f
     return bool(slices.dur_ns[rows[at]] > IMPOSSIBLE_RATIO * max(usual, 1.0))
 
 
+def note_overlaps(recording: Recording) -> Recording:
+    """Slices that cross lose nothing here, but readers should know that their lane is no line."""
+    slices = recording.slices
+    shown = np.flatnonzero(~np.isin(slices.kind, (Kind.PYTHON, *NOT_WORK)))
+    count = count_crossings(slices.ts_ns[shown], slices.dur_ns[shown], slices.lane[shown])
+    message = "Slices that cross another one of their lane: each keeps its own time and track."
+    return recording.noting(Notice("slice.overlap", "info", count, message))
+
+
+NOT_WORK = (Kind.DEVICE_ANNOTATION, Kind.DEVICE_SYNC, Kind.INSTANT)
+"""Drawn over the work of their lane."""
+
+
 def suspect_units(recording: Recording) -> Recording:
     """Say so where the numbers look like nanoseconds that are read as microseconds."""
     slices = recording.slices
@@ -196,6 +210,7 @@ STEPS: tuple[Callable[[Recording], Recording], ...] = (
     set_negative_durations_aside,
     check_causality,
     set_impossible_durations_aside,
+    note_overlaps,
     suspect_units,
     find_merged_ranks,
     rebase,

@@ -112,11 +112,9 @@ def _phase_marks(recording: Recording, steps: Sequence[Step]) -> list[_Mark]:
     if not len(hosts):
         return []
     phase = _phase_by_name(recording)[slices.name[hosts]]
-    named = [
-        (int(slices.ts_ns[r]), int(slices.end_ns[r]), p)
-        for r, p in zip(hosts.tolist(), phase.tolist(), strict=True)
-        if p
-    ]
+    hosts, phase = hosts[phase != ""], phase[phase != ""]
+    starts, ends = slices.ts_ns[hosts].tolist(), slices.end_ns[hosts].tolist()
+    named = list(zip(starts, ends, phase.tolist(), strict=True))
     ranges = _merge(named)
     if not any(name in ("forward", "backward", "optimizer") for _, _, name in ranges):
         ranges = [r for r in ranges if r[2] == "data"]

@@ -181,25 +181,31 @@ def _interleave(
     widths = np.zeros(count, np.int64)
     for at, packets in groups:
         widths[at] = packets.shape[1]
-    extra = np.zeros(count, np.int64) if tails is None else np.array([len(t) for t in tails])
+    extra = np.zeros(count, np.int64)
+    if tails is not None:
+        extra[:] = [len(tail) for tail in tails]
     starts = np.cumsum(widths + extra) - (widths + extra)
     out = np.empty(int(starts[-1] + widths[-1] + extra[-1]), np.uint8)
     for at, packets in groups:
         out[starts[at][:, None] + np.arange(packets.shape[1])] = packets
     if tails is not None:
-        _append_tails(out, starts, widths, tails)
+        _append_tails(out, starts, widths, extra, tails)
     return out.tobytes()
 
 
-def _append_tails(out: Bytes, starts: Int64s, widths: Int64s, tails: list[bytes]) -> None:
-    for start, width, tail in zip(starts.tolist(), widths.tolist(), tails, strict=True):
-        if not tail:
-            continue
-        out[start + width : start + width + len(tail)] = np.frombuffer(tail, np.uint8)
-        for at in (_PACKET_LENGTH_AT, _EVENT_LENGTH_AT):
-            where = slice(start + at, start + at + _WIDTH_LENGTH)
-            out[where] = padded(np.array([_read(out[where]) + len(tail)]), _WIDTH_LENGTH)[0]
+def _append_tails(
+    out: Bytes, starts: Int64s, widths: Int64s, extra: Int64s, tails: list[bytes]
+) -> None:
+    """Put each tail behind its packet, and count it in the packet's and the event's length."""
+    text = np.frombuffer(b"".join(tails), np.uint8)
+    before = np.cumsum(extra) - extra
+    out[np.repeat(starts + widths - before, extra) + np.arange(len(text))] = text
+    longer = np.flatnonzero(extra)
+    for at in (_PACKET_LENGTH_AT, _EVENT_LENGTH_AT):
+        where = starts[longer][:, None] + at + np.arange(_WIDTH_LENGTH)
+        out[where] = padded(_unpadded(out[where]) + extra[longer], _WIDTH_LENGTH)
 
 
-def _read(varint_bytes: Bytes) -> int:
-    return sum((int(b) & 0x7F) << 7 * i for i, b in enumerate(varint_bytes))
+def _unpadded(varints: Bytes) -> Int64s:
+    """(n,) values of (n, width) padded varints."""
+    return ((varints & 0x7F).astype(np.int64) << (7 * np.arange(varints.shape[1]))).sum(axis=1)

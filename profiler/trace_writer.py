@@ -18,6 +18,7 @@ from perfdiag.profiler.nesting import Tracks, assign_tracks
 from perfdiag.profiler.protowire import bytes_field, text_field, varint, varint_field
 from perfdiag.profiler.trace_encoder import Annotation, EventEncoder
 from perfdiag.trace_schemas.apis import classify_api
+from perfdiag.trace_schemas.host_ranges import classify_range
 from perfdiag.trace_schemas.recording import (
     ABSENT,
     ArgColumn,
@@ -64,14 +65,20 @@ class TraceOptions:
         python: write Python frames.
         raw_args: write the original arguments as text.
         flows: write launch-to-device flows (for the user interface; SQL joins by id).
+        ids: write the ids that tie operators to each other (autograd's sequence numbers).
+        all_calls: write runtime calls that neither start, await nor allocate anything.
     """
 
     python: bool = True
     raw_args: bool = True
     flows: bool = True
+    ids: bool = True
+    all_calls: bool = True
 
 
-VERDICT_ONLY = TraceOptions(python=False, raw_args=False, flows=False)
+VERDICT_ONLY = TraceOptions(
+    python=False, raw_args=False, flows=False, ids=False, all_calls=False
+)
 """Enough for a verdict, and quick to load."""
 
 def write_trace(
@@ -86,9 +93,7 @@ def write_trace(
         meta: slices on perfdiag's own tracks.
         options: how much to write.
     """
-    slices = recording.slices
-    keep = np.ones(len(slices), bool) if options.python else slices.kind != Kind.PYTHON
-    shown = slices if keep.all() else slices.take(keep)
+    shown = recording.slices.take(_written(recording, options))
     recording = replace(recording, slices=shown)
     tracks = assign_tracks(shown.ts_ns, shown.dur_ns, track_groups(recording))
     base = track_base(recording)
@@ -99,6 +104,40 @@ def write_trace(
     yield from encoder.blocks()
     yield b"".join(_counter_packets(c, base, i) for i, c in enumerate(recording.counters))
     yield _meta_packets([*lane_slices(recording, tracks, base), *meta], base)
+
+
+def _written(recording: Recording, options: TraceOptions) -> Bools:
+    """(n,) which slices go into the trace."""
+    slices = recording.slices
+    keep = np.ones(len(slices), bool)
+    if not options.python:
+        keep &= (slices.kind != Kind.PYTHON) | _telling_frames(recording)[slices.name]
+    if not options.all_calls:
+        idle = [classify_api(s) == "other" for s in _names_of(recording, Kind.RUNTIME)]
+        by_name = np.zeros(len(recording.strings) + 1, bool)
+        by_name[np.unique(slices.name[slices.kind == Kind.RUNTIME])] = idle
+        launch = launch_rows(slices)
+        launches = np.zeros(len(slices), bool)
+        launches[launch[launch != ABSENT]] = True
+        keep &= (slices.kind != Kind.RUNTIME) | ~by_name[slices.name] | launches
+    return keep
+
+
+def _names_of(recording: Recording, kind: Kind) -> list[str]:
+    used = np.unique(recording.slices.name[recording.slices.kind == kind])
+    return [recording.strings[n] for n in used.tolist()]
+
+
+def _telling_frames(recording: Recording) -> Bools:
+    """(strings,) names of frames that tell what the host does: loading, collecting garbage."""
+    telling = np.zeros(len(recording.strings) + 1, bool)
+    used = np.unique(recording.slices.name[recording.slices.kind == Kind.PYTHON])
+    telling[used] = [classify_range(recording.strings[n]) in TELLING for n in used.tolist()]
+    return telling
+
+
+TELLING = ("input", "gc", "checkpoint", "logging")
+"""Activities that Python frames may show and nothing else does."""
 
 
 def track_groups(recording: Recording) -> Int64s:
@@ -167,9 +206,15 @@ def _encoder(
     slices = recording.slices
     annotations = [
         _integers(strings, "correlation", slices.correlation, slices.correlation != ABSENT),
-        _integers(strings, "external_id", slices.external_id, slices.external_id != ABSENT),
-        *(_sparse(strings, name, column, len(slices)) for name, column in slices.args.items()),
+        *(
+            _sparse(strings, name, column, len(slices))
+            for name, column in slices.args.items()
+            if options.ids or name not in OPERATOR_IDS
+        ),
     ]
+    if options.ids:
+        external = slices.external_id
+        annotations.append(_integers(strings, "external_id", external, external != ABSENT))
     if options.raw_args:
         annotations.append(_source_categories(recording, strings))
     start, end = flow_ids(recording, base) if options.flows else (None, None)
@@ -183,6 +228,9 @@ def _encoder(
         end,
         intern(strings.arguments, "raw_args") if options.raw_args else None,
     )
+
+
+OPERATOR_IDS = ("sequence_number", "fwd_thread", "python_id", "python_parent_id")
 
 
 def _integers(strings: _Strings, name: str, values: Int64s, rows: Bools) -> Annotation:

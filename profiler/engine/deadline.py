@@ -1,7 +1,7 @@
 """A deadline for work that cannot be cancelled from inside."""
 
 from collections.abc import Callable
-from threading import Thread
+from threading import Event, Thread
 from typing import Generic, TypeVar
 
 __all__ = ["DeadlineError", "run_within"]
@@ -14,10 +14,15 @@ class DeadlineError(Exception):
 
 
 class _Attempt(Thread, Generic[T]):
-    """Runs `work` and keeps what it returned or raised."""
+    """Runs `work` and keeps what it returned or raised.
+
+    `done` is waited for, not the thread: before Python 3.13 a Ctrl-C during `Thread.join` can
+    mark a running thread as stopped (https://github.com/python/cpython/issues/90882).
+    """
 
     def __init__(self, work: Callable[[], T]) -> None:
         super().__init__(daemon=True)
+        self.done = Event()
         self._work = work
         self._results: list[T] = []
         self._error: BaseException | None = None
@@ -27,6 +32,8 @@ class _Attempt(Thread, Generic[T]):
             self._results.append(self._work())
         except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
             self._error = error
+        finally:
+            self.done.set()
 
     def result(self) -> T:
         if self._error is not None:
@@ -51,12 +58,12 @@ def run_within(seconds: float, work: Callable[[], T], interrupt: Callable[[], No
     attempt = _Attempt(work)
     attempt.start()
     try:
-        attempt.join(seconds)
-        late = attempt.is_alive()
+        in_time = attempt.done.wait(seconds)
     finally:
-        if attempt.is_alive():
+        if not attempt.done.is_set():
             interrupt()
-            attempt.join()
-    if late:
+            attempt.done.wait()
+        attempt.join()
+    if not in_time:
         raise DeadlineError
     return attempt.result()

@@ -87,11 +87,18 @@ def query_request(sql: str) -> Request:
     return request(Method.QUERY, block(_QUERY_ARGS, block(1, sql.encode())))
 
 
-def register_request(package: str, modules: Mapping[str, str]) -> Request:
-    """A request that registers a PerfettoSQL package; `modules` maps names to their SQL."""
+def register_request(package: str, modules: Mapping[str, str], override: bool = False) -> Request:
+    """A request that registers a PerfettoSQL package.
+
+    Args:
+        package: its name.
+        modules: SQL by module name.
+        override: replace a package of that name instead of refusing this one.
+    """
     args = block(1, package.encode()) + b"".join(
         block(2, block(1, name.encode()) + block(2, sql.encode())) for name, sql in modules.items()
     )
+    args += varint_field(3, override)
     return request(Method.REGISTER, block(_REGISTER_SQL_PACKAGE_ARGS, args))
 
 

@@ -42,6 +42,7 @@ class Session:
         self._channel = channel
         self._deadline_s = deadline_s
         self._loaded = False
+        self._packages: dict[str, Mapping[str, str]] = {}
 
     @property
     def name(self) -> str:
@@ -76,9 +77,12 @@ class Session:
         for piece in _pieces(chunks):
             self._ask(Method.APPEND, rpc.append_request(piece), error_field=2)
         self._ask(Method.FINALIZE, rpc.request(Method.FINALIZE), error_field=1)
+        # The first piece of a trace makes the trace processor start anew, without packages.
+        for name, modules in self._packages.items():
+            self._ask(Method.REGISTER, rpc.register_request(name, modules, override=True), 1)
 
     def register_package(self, name: str, modules: Mapping[str, str]) -> None:
-        """Register a PerfettoSQL package.
+        """Register a PerfettoSQL package, before or after the trace is loaded.
 
         Args:
             name: of the package, for example `perfdiag`.
@@ -88,6 +92,7 @@ class Session:
             EngineError: the package is there already, or a module is not in it.
         """
         self._ask(Method.REGISTER, rpc.register_request(name, modules), error_field=1)
+        self._packages[name] = dict(modules)
 
     def query(self, sql: str) -> Table:
         """Run one or several statements; the rows are those of the last.
@@ -112,6 +117,7 @@ class Session:
         """Drop the trace and all that was made from it; registered packages too."""
         self.exchange(rpc.request(Method.RESET))
         self._loaded = False
+        self._packages.clear()
 
     def close(self) -> None:
         """End the trace processor and free its memory."""

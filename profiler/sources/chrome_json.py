@@ -68,12 +68,18 @@ class Interner:
     def codes(self, values: list[Any]) -> Int32s:
         """(n,) the number of each value; a value that is no text is read as its text."""
         ids = self._ids
-        for value in set(map(_hashable, values)) - ids.keys():
-            ids[value] = next(self._next)
         try:
-            return np.fromiter((ids[v] for v in values), np.int32, len(values))
-        except (KeyError, TypeError):
-            return np.fromiter((ids[_hashable(v)] for v in values), np.int32, len(values))
+            fresh = set(values) - ids.keys()
+        except TypeError:  # a list or an object where text belongs
+            values = [_hashable(value) for value in values]
+            fresh = set(values) - ids.keys()
+        for value in sorted(fresh, key=str):
+            ids[value] = next(self._next)
+        return np.array(list(map(ids.__getitem__, values)), np.int32)
+
+    def code(self, text: str) -> int:
+        """The number of one string, or -1 where it was never seen."""
+        return self._ids.get(text, -1)
 
     def texts(self) -> list[str]:
         """The strings, by number."""

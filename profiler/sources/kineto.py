@@ -19,7 +19,7 @@ from perfdiag.profiler.sources.chrome_json import (
     read_salvaged,
 )
 from perfdiag.profiler.sources.chrome_others import Others, read_others
-from perfdiag.profiler.sources.kineto_args import DecodedArgs, decode_args
+from perfdiag.profiler.sources.kineto_args import ArgsShape, DecodedArgs, decode_args
 from perfdiag.profiler.sources.kineto_header import Header, read_header
 from perfdiag.trace_schemas.errors import InputError
 from perfdiag.trace_schemas.notices import Notice
@@ -121,18 +121,30 @@ def _add(
     columns: _Columns, lanes: _Lanes, trace: ChromeTrace, piece: TimedEvents, keep_args: bool
 ) -> None:
     kind = _kinds(tuple(trace.strings.texts()))[piece.category]
-    wanted = np.flatnonzero(kind != Kind.PYTHON)
     columns.ts_ns.append(piece.ts_ns)
     columns.dur_ns.append(piece.dur_ns)
     columns.lane.append(lanes.codes(piece.process, piece.thread))
     columns.name.append(piece.name)
     columns.category.append(piece.category)
     columns.kind.append(kind)
-    columns.args.append(decode_args([piece.args[i] for i in wanted.tolist()]))
-    columns.arg_rows.append(wanted + columns.count)
+    for shape, rows in _shapes(trace, piece, kind):
+        columns.args.append(decode_args([piece.args[i] for i in rows.tolist()], shape))
+        columns.arg_rows.append(rows + columns.count)
     if keep_args:
         columns.raw += [None if len(bytes(a)) <= 2 else bytes(a) for a in piece.args]
     columns.count += len(kind)
+
+
+def _shapes(
+    trace: ChromeTrace, piece: TimedEvents, kind: NDArray[np.int8]
+) -> list[tuple[ArgsShape, Int64s]]:
+    """Rows by what their arguments may hold; those of Python frames are not needed."""
+    describes = piece.name == trace.strings.code("record_param_comms")
+    op = np.isin(kind, (Kind.HOST_OP, Kind.ANNOTATION)) & ~describes
+    call = kind == Kind.RUNTIME
+    rest = ~op & ~call & (kind != Kind.PYTHON)
+    masks: list[tuple[ArgsShape, NDArray[np.bool_]]] = [("op", op), ("call", call), ("all", rest)]
+    return [(shape, np.flatnonzero(mask)) for shape, mask in masks if mask.any()]
 
 
 @cache
@@ -182,9 +194,9 @@ def _join_args(columns: _Columns) -> dict[str, ArgColumn]:
             for rows, args in zip(columns.arg_rows, columns.args, strict=True)
             if name in args.columns
         ]
-        joined[name] = ArgColumn(
-            np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
-        )
+        at = np.concatenate([p[0] for p in parts])
+        order = np.argsort(at)
+        joined[name] = ArgColumn(at[order], np.concatenate([p[1] for p in parts])[order])
     return joined
 
 

@@ -1,40 +1,57 @@
 """Kineto's event arguments: the few that the model needs, as typed columns."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from operator import attrgetter
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
 
 from perfdiag.trace_schemas.recording import ABSENT, ARG_TYPES, ArgColumn, Int64s
 
-__all__ = ["DecodedArgs", "decode_args"]
+__all__ = ["ArgsShape", "DecodedArgs", "decode_args"]
 
 
-class _Args(
-    msgspec.Struct,
-    gc=False,
-    rename={
-        "external_id": "External id",
-        "external_id_old": "external id",
-        "sequence_number": "Sequence number",
-        "fwd_thread": "Fwd thread id",
-        "collective_name": "Collective name",
-        "group_name": "Process Group Name",
-        "group_size": "Group size",
-        "collective_seq": "Seq",
-        "in_elements": "In msg nelems",
-        "out_elements": "Out msg nelems",
-        "src_rank": "Src Rank",
-        "dst_rank": "Dst Rank",
-        "sync_kind": "cuda_sync_kind",
-        "wait_on_correlation": "wait_on_cuda_event_record_corr_id",
-        "stream_id": "Stream Id",
-        "sycl_queue": "sycl queue",
-    },
-):
-    """Untyped on purpose: exporters write numbers as text and the other way round."""
+_NAMES = {
+    "external_id": "External id",
+    "external_id_old": "external id",
+    "sequence_number": "Sequence number",
+    "fwd_thread": "Fwd thread id",
+    "collective_name": "Collective name",
+    "group_name": "Process Group Name",
+    "group_size": "Group size",
+    "collective_seq": "Seq",
+    "in_elements": "In msg nelems",
+    "out_elements": "Out msg nelems",
+    "src_rank": "Src Rank",
+    "dst_rank": "Dst Rank",
+    "sync_kind": "cuda_sync_kind",
+    "wait_on_correlation": "wait_on_cuda_event_record_corr_id",
+    "stream_id": "Stream Id",
+    "sycl_queue": "sycl queue",
+}
+
+
+class _CallArgs(msgspec.Struct, gc=False, rename=_NAMES):
+    """Runtime calls. Untyped on purpose: exporters write numbers as text, and text as numbers."""
+
+    correlation: Any = None
+    external_id: Any = None
+    external_id_old: Any = None
+
+
+class _OpArgs(msgspec.Struct, gc=False, rename=_NAMES):
+    """Operators and annotations of the host."""
+
+    external_id: Any = None
+    external_id_old: Any = None
+    sequence_number: Any = None
+    fwd_thread: Any = None
+
+
+class _AllArgs(msgspec.Struct, gc=False, rename=_NAMES):
+    """Everything: device work, and the operators that describe collectives."""
 
     correlation: Any = None
     external_id: Any = None
@@ -44,7 +61,6 @@ class _Args(
     stream_id: Any = None
     sycl_queue: Any = None
     bytes: Any = None
-    size: Any = None
     sequence_number: Any = None
     fwd_thread: Any = None
     collective_name: Any = None
@@ -61,10 +77,17 @@ class _Args(
     wait_on_correlation: Any = None
 
 
-_decode_all = msgspec.json.Decoder(list[_Args]).decode
-_decode_one = msgspec.json.Decoder(_Args).decode
+ArgsShape = Literal["call", "op", "all"]
 
-_COLUMNS = tuple(name for name in ARG_TYPES if name in _Args.__struct_fields__)
+_STRUCTS: dict[ArgsShape, type[msgspec.Struct]] = {
+    "call": _CallArgs,
+    "op": _OpArgs,
+    "all": _AllArgs,
+}
+_DECODERS = {
+    shape: (msgspec.json.Decoder(list[struct]), msgspec.json.Decoder(struct), struct)  # type: ignore[valid-type]
+    for shape, struct in _STRUCTS.items()
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,41 +101,54 @@ class DecodedArgs:
     columns: dict[str, ArgColumn]
 
 
-def decode_args(raw: Sequence[msgspec.Raw]) -> DecodedArgs:
-    """Read the arguments of n events."""
-    items = _decode(raw)
+def decode_args(raw: Sequence[msgspec.Raw], shape: ArgsShape) -> DecodedArgs:
+    """Read the arguments of n events, as far as events of this shape have any."""
+    items = _decode(raw, shape)
+    held = _STRUCTS[shape].__struct_fields__
     return DecodedArgs(
-        correlation=_ids([a.correlation for a in items]),
-        external_id=_ids(
-            [a.external_id_old if a.external_id is None else a.external_id for a in items]
-        ),
-        device=_ids([a.device for a in items]),
-        stream=_ids([_first(a.stream, a.stream_id, a.sycl_queue) for a in items]),
-        columns=_sparse(items),
+        correlation=_ids(_first(items, held, "correlation")),
+        external_id=_ids(_first(items, held, "external_id", "external_id_old")),
+        device=_ids(_first(items, held, "device")),
+        stream=_ids(_first(items, held, "stream", "stream_id", "sycl_queue")),
+        columns={
+            name: column
+            for name in ARG_TYPES
+            if name in held and (column := _sparse(name, items)) is not None
+        },
     )
 
 
-def _decode(raw: Sequence[msgspec.Raw]) -> list[_Args]:
+def _decode(raw: Sequence[msgspec.Raw], shape: ArgsShape) -> list[Any]:
+    many, one, struct = _DECODERS[shape]
     try:
-        return list(_decode_all(b"[" + b",".join(raw) + b"]"))  # type: ignore[arg-type]
+        return list(many.decode(b"[" + b",".join(raw) + b"]"))  # type: ignore[arg-type]
+    except msgspec.DecodeError:  # somewhere there are arguments that are no object
+        return [_one(one, struct, item) for item in raw]
+
+
+def _one(decoder: msgspec.json.Decoder[Any], struct: type[Any], raw: msgspec.Raw) -> Any:
+    try:
+        return decoder.decode(raw)
     except msgspec.DecodeError:
-        return [_one(item) for item in raw]
+        return struct()
 
 
-def _one(raw: msgspec.Raw) -> _Args:
-    try:
-        return _decode_one(raw)
-    except msgspec.DecodeError:  # arguments that are no object
-        return _Args()
-
-
-def _first(*values: Any) -> Any:
-    return next((value for value in values if value is not None), None)
+def _first(items: list[Any], held: tuple[str, ...], *names: str) -> list[Any]:
+    """(n,) the first of several arguments that an event has."""
+    values: list[Any] = [None] * len(items)
+    for name in names:
+        if name in held and None in values:
+            get = attrgetter(name)
+            values = [get(item) if v is None else v for v, item in zip(values, items, strict=True)]
+    return values
 
 
 def _ids(values: list[Any]) -> Int64s:
     """Ids as int64; those of 64 unsigned bits wrap round, which keeps them distinct."""
-    return np.fromiter((_id(v) for v in values), np.int64, len(values))
+    try:
+        return np.array([ABSENT if v is None else v for v in values], np.int64)
+    except (TypeError, ValueError, OverflowError):
+        return np.array([_id(v) for v in values], np.int64)
 
 
 def _id(value: Any) -> int:
@@ -130,17 +166,12 @@ def _integer(value: Any) -> int:
     return number if -(1 << 63) <= number < 1 << 63 else ABSENT
 
 
-def _sparse(items: list[_Args]) -> dict[str, ArgColumn]:
-    columns = {}
-    for name in _COLUMNS:
-        values = [getattr(item, name) for item in items]
-        rows = [i for i, value in enumerate(values) if value is not None]
-        if rows:
-            columns[name] = _column(name, rows, [values[i] for i in rows])
-    return columns
-
-
-def _column(name: str, rows: list[int], values: list[Any]) -> ArgColumn:
-    convert: Callable[[Any], Any] = _id if ARG_TYPES[name] is int else str
-    dtype = np.int64 if ARG_TYPES[name] is int else np.object_
-    return ArgColumn(np.array(rows, np.int64), np.array([convert(v) for v in values], dtype))
+def _sparse(name: str, items: list[Any]) -> ArgColumn | None:
+    values = list(map(attrgetter(name), items))
+    rows = [i for i, value in enumerate(values) if value is not None]
+    if not rows:
+        return None
+    held = [values[i] for i in rows]
+    if ARG_TYPES[name] is int:
+        return ArgColumn(np.array(rows, np.int64), _ids(held))
+    return ArgColumn(np.array(rows, np.int64), np.array([str(v) for v in held], np.object_))

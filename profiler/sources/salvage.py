@@ -49,6 +49,17 @@ _TOP_KEY = (
 _BLANK = re.compile(_WS)
 _TOKEN = re.compile(_WS + rb"(?:(" + _STRING + rb")|(" + _WORD + rb")|([{}\[\],:]))", re.DOTALL)
 _ATOM = re.compile(_STRING + rb"|" + _WORD, re.DOTALL)
+# What `_mend_atoms` need not look at: strings without rare escapes, numbers that fit a double.
+_GOOD_ATOM = (
+    rb'"[^"\\\0-\x1f]*+(?:\\["\\/bfnrt][^"\\\0-\x1f]*+)*+"|[ \t\r\n,:{}\[\]]++|true\b|false\b|null\b'
+    rb"|-?\d{1,300}+(?:\.\d++)?+(?:[eE][+-]?\d{1,2}+)?+(?=[ \t\r\n,:}\]]|\Z)"
+)
+_GOOD_THEN_BAD = re.compile(rb"(?:" + _GOOD_ATOM + rb")*+(" + _ATOM.pattern + rb")?+", re.DOTALL)
+_MEMBERS = re.compile(
+    rb"(?:" + _WS + _STRING + _WS + rb":" + _WS + rb"(?:" + _ATOM.pattern + rb")" + _WS + rb",)++",
+    re.DOTALL,
+)
+_ITEMS = re.compile(rb"(?:" + _WS + rb"(?:" + _ATOM.pattern + rb")" + _WS + rb",)++", re.DOTALL)
 _SCALAR = re.compile(rb"(?:" + _ATOM.pattern + rb")" + _WS + rb"(?:,|(?=\]))", re.DOTALL)
 _COMMA = re.compile(_WS + rb",?")
 _MEMBER = re.compile(_WS + rb"(" + _STRING + rb")" + _WS + rb":" + _WS, re.DOTALL)
@@ -177,7 +188,7 @@ class _Document:
     last_phase: int | None = None
 
     def __post_init__(self) -> None:
-        self.budget_bytes = 4 * self.end + 65536
+        self.budget_bytes = 2 * self.end + 65536
 
     def skip_blank(self, position: int) -> int:
         match = _BLANK.match(self.data, position, self.end)
@@ -472,6 +483,7 @@ class _Expect(Enum):
     COMMA_OR_CLOSE = auto()
 
 
+_RUNS = {_Expect.KEY: _MEMBERS, _Expect.VALUE_OR_CLOSE: _ITEMS}
 _VALUES = (_Expect.VALUE, _Expect.VALUE_OR_CLOSE)
 _CLOSES = (_Expect.KEY, _Expect.VALUE_OR_CLOSE, _Expect.COMMA_OR_CLOSE)
 
@@ -499,6 +511,9 @@ def _scan(data: bytes | memoryview, position: int, end: int) -> tuple[_Fate, int
     opened = bytearray()
     expect = _Expect.VALUE
     while True:
+        run = _RUNS.get(expect)
+        match = None if run is None else run.match(data, position, end)
+        position = position if match is None else match.end()
         token = _TOKEN.match(data, position, end)
         if token is None:  # only an open string or the end of the text is no token
             return _Fate.CUT, end
@@ -564,19 +579,28 @@ def _mend_atoms(text: bytes) -> tuple[bytes, Counter[str]]:
         text = text.decode(errors="replace").encode()
         changes["text.invalid_utf8"] = 1
 
-    def mend(atom: re.Match[bytes]) -> bytes:
-        old = atom[0]
-        if old[:1] == b'"':
-            new = b'"' + _ESCAPE.sub(_escaped, old[1:-1]) + b'"'
-            if new != old and not changes["text.invalid_utf8"]:
-                changes["json.bad_escape"] = 1
-            return new
-        if not _is_nonfinite(old):
-            return old
+    pieces: list[bytes] = []
+    position = 0
+    while position < len(text):
+        match = _GOOD_THEN_BAD.match(text, position)
+        if match is None or match[1] is None:
+            break
+        pieces += [text[position : match.start(1)], _mend_atom(match[1], changes)]
+        position = match.end()
+    return b"".join([*pieces, text[position:]]), changes
+
+
+def _mend_atom(atom: bytes, changes: Counter[str]) -> bytes:
+    """A legal form of one string or word; what changes is counted."""
+    if atom[:1] != b'"':
+        if not _is_nonfinite(atom):
+            return atom
         changes["json.nonfinite"] += 1
         return b"null"
-
-    return _ATOM.sub(mend, text), +changes
+    mended = b'"' + _ESCAPE.sub(_escaped, atom[1:-1]) + b'"'
+    if mended != atom and "text.invalid_utf8" not in changes:
+        changes["json.bad_escape"] = 1
+    return mended
 
 
 def _escaped(match: re.Match[bytes]) -> bytes:
@@ -602,8 +626,8 @@ def _mend_structure(text: bytes) -> bytes | None:
     """Mend quotes inside names and quotes lost around keys; None where that would be a guess."""
     quoted = _mend_names(text)
     for candidate in (quoted, _mend_keys(text), _mend_keys(quoted)):
-        mended = _mend_atoms(candidate)[0]
-        if _is_plain_event(mended):
+        mended = b"" if candidate == text else _mend_atoms(candidate)[0]
+        if _is_valid(mended) and _is_plain_event(mended):
             return mended
     return None
 

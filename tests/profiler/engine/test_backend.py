@@ -69,8 +69,8 @@ def test_unknown_metric_is_refused(processor: EmbeddedTraceProcessor) -> None:
 def test_summary_is_computed(processor: EmbeddedTraceProcessor) -> None:
     """A trace summary given as text yields its metric."""
     summary = processor.trace_summary([SUMMARY_SPEC])
-    (metric,) = summary.metric
-    assert metric.row[0].value == 6000
+    (bundle,) = summary.metric_bundles
+    assert bundle.row[0].values[0].double_value == 6000
 
 
 def test_metatrace_is_recorded(processor: EmbeddedTraceProcessor) -> None:

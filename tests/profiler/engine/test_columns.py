@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from perfetto.common.query_result_iterator import QueryResultIterator
 from perfetto.trace_processor.platform import PlatformDelegate
@@ -64,6 +64,7 @@ def _table(*rows: Row) -> Table:
     return decode([_result(names, [list(rows)]).SerializeToString()])
 
 
+@settings(deadline=None)
 @given(_grids(), st.integers(0, 12))
 def test_rows_are_those_of_the_package(rows: list[Row], cut: int) -> None:
     """Any mixture of types, in any two batches, decodes as the perfetto package decodes it."""

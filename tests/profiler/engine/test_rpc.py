@@ -39,6 +39,7 @@ def test_register_request_carries_all_modules() -> None:
     args = message.register_sql_package_args
     assert message.request == Rpc.TPM_REGISTER_SQL_PACKAGE
     assert args.package_name == "p"
+    assert not args.allow_override
     assert {module.name: module.sql for module in args.modules} == {
         "p.a": "SELECT 1",
         "p.b": "SELECT 2",

@@ -59,7 +59,7 @@ def test_many_rows_arrive_in_order(empty: Session) -> None:
     """A result of many batches is put together again."""
     sql = """
     WITH RECURSIVE c(x) AS (SELECT 0 UNION ALL SELECT x + 1 FROM c WHERE x < 49999)
-    SELECT x, IIF(x % 2, NULL, x) AS even, 'n' || x % 3 AS name FROM c
+    SELECT x, IIF(x % 2, NULL, x) AS even, 'n' || (x % 3) AS name FROM c
     """
     table = empty.query(sql)
     expected = range(50000)

@@ -1,7 +1,7 @@
 """Tests of perfdiag.profiler.engine.wire."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfdiag.profiler.engine.wire import (
@@ -17,6 +17,7 @@ from perfdiag.trace_schemas.errors import EngineError
 INT64 = st.integers(-(2**63), 2**63 - 1)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**64 - 1))
 def test_varint_survives_a_round_trip(value: int) -> None:
     """What is written is read back, and nothing beyond it."""
@@ -24,6 +25,7 @@ def test_varint_survives_a_round_trip(value: int) -> None:
     assert read_varint(data + b"\xff", 0) == (value, len(data))
 
 
+@settings(deadline=None)
 @given(st.lists(INT64))
 def test_packed_integers_are_exact(values: list[int]) -> None:
     """Packed varints decode to the very integers, negative ones included."""
