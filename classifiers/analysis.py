@@ -229,5 +229,3 @@ def _step_time(ranks: list[report.Rank]) -> report.StepTime:
 def _add_totals(totals: list[report.Totals]) -> report.Totals:
     names = report.Totals.__struct_fields__
     return report.Totals(**{name: sum(getattr(t, name) for t in totals) for name in names})
-
-

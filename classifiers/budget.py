@@ -91,6 +91,7 @@ def build_timeline(
 
     Args:
         model: the rank.
+        states: of its host lanes.
         device: ordinal of the device.
         trusted: (steps,) whether idle time of the step can be believed; where not, it is
             `unclassified`.

@@ -18,13 +18,15 @@ def collective_rows(facts: RankFacts) -> list[report.Collective]:
     keys = sorted(set(zip(work.collective.take(rows), work.group.take(rows), strict=True)))
     found = []
     for op, group in keys:
-        mine = rows[
-            (work.collective.where(op) & work.group.where(group))[rows]
-        ]
+        mine = rows[(work.collective.where(op) & work.group.where(group))[rows]]
         starts, ends = merge(work.ts_ns[mine], work.end_ns[mine])
         exposed = sum(
             facts.timeline.budget(s, e).get("collective_unsplit", 0)
-            for s, e in zip(np.clip(starts, begin, until).tolist(), np.clip(ends, begin, until).tolist(), strict=True)
+            for s, e in zip(
+                np.clip(starts, begin, until).tolist(),
+                np.clip(ends, begin, until).tolist(),
+                strict=True,
+            )
         )
         found.append(
             report.Collective(

@@ -41,6 +41,7 @@ class Coverage:
         """Count launches and records.
 
         Args:
+            model: the rank.
             truncated: the input itself is cut: a step without records lost them.
         """
         calls, steps = model.calls, model.steps

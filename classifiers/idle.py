@@ -82,7 +82,9 @@ def attribute_idle(
     if not here.any():
         return _without_device(states, found)
     launched = np.minimum(found.launch_end_ns + _latency(found), found.end_ns)
-    launched = np.maximum(np.where(found.launch_ns >= found.end_ns, found.end_ns, launched), found.start_ns)
+    launched = np.maximum(
+        np.where(found.launch_ns >= found.end_ns, found.end_ns, launched), found.start_ns
+    )
     host_until = np.clip(found.launch_ns, found.start_ns, found.end_ns)
     own = np.where(found.drained, LEAF["sync"], LEAF["launch"])
     pieces = [
@@ -113,8 +115,10 @@ def _find_gaps(
     known &= work.launch_ts_ns[row] >= 0 if len(rows) else known
     launch = np.where(known, np.minimum(work.launch_ts_ns[row], ends), ends) if len(rows) else ends
     done = np.where(known, np.minimum(work.launch_end_ns[row], ends), ends) if len(rows) else ends
-    lane = np.where(known, work.launch_lane[row], states.main_lane) if len(rows) else np.full(
-        len(ends), states.main_lane
+    lane = (
+        np.where(known, work.launch_lane[row], states.main_lane)
+        if len(rows)
+        else np.full(len(ends), states.main_lane)
     )
     return _Gaps(starts, ends, launch, done, lane, _drained(states, starts, lane), at >= len(rows))
 

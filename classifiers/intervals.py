@@ -21,9 +21,7 @@ def merge(start_ns: Int64s, end_ns: Int64s) -> tuple[Int64s, Int64s]:
     return starts[fresh], reach[last]
 
 
-def gaps(
-    start_ns: Int64s, end_ns: Int64s, begin_ns: int, until_ns: int
-) -> tuple[Int64s, Int64s]:
+def gaps(start_ns: Int64s, end_ns: Int64s, begin_ns: int, until_ns: int) -> tuple[Int64s, Int64s]:
     """What a union (as `merge` gives it) leaves free between two times."""
     starts = np.concatenate(([begin_ns], np.clip(end_ns, begin_ns, until_ns)))
     ends = np.concatenate((np.clip(start_ns, begin_ns, until_ns), [until_ns]))

@@ -52,7 +52,7 @@ def judge(budget_ns: Mapping[str, int], *, noun: str = "step", single_rank: bool
     window = sum(budget_ns.values())
     if not window:
         return withheld("It takes no time of its own.")
-    shares = {label: 0.0 for label in CLASSES}
+    shares = dict.fromkeys(CLASSES, 0.0)
     for leaf, ns in budget_ns.items():
         label = LEAF_LABEL[leaf]
         if label is not None:
@@ -116,7 +116,9 @@ def _sentence(
         if label == "unknown" or LEAF_LABEL[leaf] == label
     }
     top = sorted(own, key=lambda leaf: -own[leaf])[:2]
-    parts = [f"{own[leaf] / window:.0%} {_PHRASES[leaf]}" for leaf in top if own[leaf] >= 0.02 * window]
+    parts = [
+        f"{own[leaf] / window:.0%} {_PHRASES[leaf]}" for leaf in top if own[leaf] >= 0.02 * window
+    ]
     text = f"Of the {noun}, {' and '.join(parts or ['nothing stands out'])}"
     if single_rank and "collective_unsplit" in top and label == "collective-bound":
         text += " (may include waiting for other ranks)"

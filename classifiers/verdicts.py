@@ -1,13 +1,25 @@
 """Verdicts on one rank: its steps, their regions, and the rank as a whole."""
 
 from dataclasses import dataclass, replace
-
+from typing import Literal
 
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.labels import Verdict, add_budgets, judge, withheld
 from perfdiag.trace_schemas import report
 
 __all__ = ["RankVerdict", "judge_rank"]
+
+
+_SOURCES: dict[str, Literal["marker", "inferred", "whole"]] = {
+    "marker": "marker",
+    "inferred": "inferred",
+    "whole": "whole",
+}
+_KINDS: dict[str, Literal["phase", "annotation", "module"]] = {
+    "phase": "phase",
+    "annotation": "annotation",
+    "module": "module",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +82,10 @@ def _step(facts: RankFacts, index: int, regions: dict[int, list[int]]) -> report
     budget = timeline.budget(start, end)
     verdict = _step_verdict(facts, index, budget)
     ordinal = int(steps.ordinal[index])
-    source = steps.source[index]
-    assert source in ("marker", "inferred", "whole")
     return report.Step(
         ordinal=ordinal,
         name=steps.name[index],
-        source=source,
+        source=_SOURCES[steps.source[index]],
         start_ns=start,
         dur_ns=end - start,
         host_start_ns=int(steps.host_ts_ns[index]),
@@ -113,10 +123,8 @@ def _region(facts: RankFacts, row: int, step: int) -> report.Region:
     budget = facts.timeline.budget(start, end)
     doubted = not facts.trusted[step] or not facts.coverage.has_device
     verdict = withheld("See its step.") if doubted else judge(budget, noun="region")
-    kind = regions.kind[row]
-    assert kind in ("phase", "annotation", "module")
     return report.Region(
-        kind=kind,
+        kind=_KINDS[regions.kind[row]],
         name=regions.name[row],
         start_ns=start,
         dur_ns=end - start,
@@ -124,5 +132,3 @@ def _region(facts: RankFacts, row: int, step: int) -> report.Region:
         confidence=verdict.confidence,
         budget_ns=budget,
     )
-
-

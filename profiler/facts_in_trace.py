@@ -107,7 +107,11 @@ def _kernel_classes(recording: Recording) -> list[MetaSlice]:
 
 def _set_aside(recording: Recording) -> list[MetaSlice]:
     slices = recording.set_aside
-    reasons = dict(zip(slices.args["reason"].rows.tolist(), slices.args["reason"].values, strict=True)) if len(slices) else {}
+    reasons = (
+        dict(zip(slices.args["reason"].rows.tolist(), slices.args["reason"].values, strict=True))
+        if len(slices)
+        else {}
+    )
     return [
         MetaSlice(
             "perfdiag.set_aside",

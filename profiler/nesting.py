@@ -53,7 +53,9 @@ def _order(ts_ns: Int64s, dur_ns: Int64s, lane: NDArray[np.integer]) -> Int64s:
     end_ns, empty = ts_ns + dur_ns, dur_ns == 0
     time = np.concatenate((ts_ns, end_ns))
     phase = np.concatenate((np.where(empty, 2, 1), np.where(empty, 2, 0)))
-    first = np.concatenate((np.where(empty, 2 * row, -end_ns), np.where(empty, 2 * row + 1, -ts_ns)))
+    first = np.concatenate(
+        (np.where(empty, 2 * row, -end_ns), np.where(empty, 2 * row + 1, -ts_ns))
+    )
     second = np.concatenate((row, -row))
     return np.lexsort((second, first, phase, time, np.concatenate((lane, lane))))
 
@@ -100,7 +102,7 @@ def assign_tracks(ts_ns: Int64s, dur_ns: Int64s, lane: NDArray[np.integer]) -> T
     key = lane * (level.max(initial=0) + 1) + level
     _, first, track = np.unique(key, return_index=True, return_inverse=True)
     order = nesting.order if not level.any() else _order(ts_ns, dur_ns, track)
-    return Tracks(track.astype(np.int32), lane[first], level[first], order)
+    return Tracks(track.astype(np.int32), lane[first].astype(np.int64), level[first], order)
 
 
 def _levels(ts_ns: Int64s, end_ns: Int64s) -> Int64s:

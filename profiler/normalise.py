@@ -129,7 +129,9 @@ def _impossible(slices: Slices, rows: Int64s) -> Int64s:
 def _outlier(slices: Slices, rows: Int64s, at: int, suspects: Int64s, typical: float) -> bool:
     alike = np.flatnonzero(slices.name[rows] == slices.name[rows[at]])
     alike = np.setdiff1d(alike, suspects)
-    usual = float(np.median(slices.dur_ns[rows[alike]])) if len(alike) else IMPOSSIBLE_RATIO * typical
+    usual = (
+        float(np.median(slices.dur_ns[rows[alike]])) if len(alike) else IMPOSSIBLE_RATIO * typical
+    )
     return bool(slices.dur_ns[rows[at]] > IMPOSSIBLE_RATIO * max(usual, 1.0))
 
 
@@ -150,9 +152,11 @@ def suspect_units(recording: Recording) -> Recording:
     """Say so where the numbers look like nanoseconds that are read as microseconds."""
     slices = recording.slices
     calls = np.flatnonzero(slices.kind == Kind.RUNTIME)
-    launches = calls[
-        [classify_api(recording.strings[n]) == "launch" for n in slices.name[calls].tolist()]
-    ] if len(calls) else calls
+    launches = (
+        calls[[classify_api(recording.strings[n]) == "launch" for n in slices.name[calls].tolist()]]
+        if len(calls)
+        else calls
+    )
     shortest = slices.dur_ns[slices.dur_ns > 0].min(initial=np.iinfo(np.int64).max)
     if not len(launches) or shortest < LONGEST_LAUNCH_NS:
         return recording
@@ -181,7 +185,9 @@ def find_merged_ranks(recording: Recording) -> Recording:
         f"{most} host processes mark the same step: several ranks were merged into this file and "
         "share its device lanes. Give the ranks as separate files."
     )
-    return recording.noting(Notice("merge.pid_collision", "error", most if most > 1 else 0, message))
+    return recording.noting(
+        Notice("merge.pid_collision", "error", most if most > 1 else 0, message)
+    )
 
 
 def rebase(recording: Recording) -> Recording:
@@ -243,7 +249,14 @@ def _concatenate(parts: Sequence[Slices]) -> Slices:
     columns = {
         name: np.concatenate([getattr(part, name) for part in parts])
         for name in (
-            "ts_ns", "dur_ns", "lane", "name", "category", "kind", "correlation", "external_id",
+            "ts_ns",
+            "dur_ns",
+            "lane",
+            "name",
+            "category",
+            "kind",
+            "correlation",
+            "external_id",
         )
     }
     names = dict.fromkeys(name for part in parts for name in part.args)
@@ -255,7 +268,11 @@ def _concatenate(parts: Sequence[Slices]) -> Slices:
 
 
 def _join_arg(name: str, parts: Sequence[Slices], offsets: Sequence[int]) -> ArgColumn:
-    held = [(part.args[name], offset) for part, offset in zip(parts, offsets, strict=False) if name in part.args]
+    held = [
+        (part.args[name], offset)
+        for part, offset in zip(parts, offsets, strict=False)
+        if name in part.args
+    ]
     return ArgColumn(
         np.concatenate([column.rows + offset for column, offset in held]),
         np.concatenate([column.values for column, _ in held]),

@@ -122,9 +122,7 @@ def _phase_marks(recording: Recording, steps: Sequence[Step]) -> list[_Mark]:
 
 
 def _phase_by_name(recording: Recording) -> np.ndarray[tuple[int], np.dtype[np.object_]]:
-    return np.array(
-        [_PHASES.get(classify_range(s), "") for s in recording.strings] or [""], object
-    )
+    return np.array([_PHASES.get(classify_range(s), "") for s in recording.strings] or [""], object)
 
 
 Span = tuple[int, int, str]
@@ -173,7 +171,11 @@ def _annotations(recording: Recording) -> list[Span]:
     """The user's outermost ranges on the lane that has most of them."""
     slices = recording.slices
     rows = np.flatnonzero(slices.kind == Kind.ANNOTATION)
-    rows = rows[[_is_users(recording.strings[n]) for n in slices.name[rows].tolist()]] if len(rows) else rows
+    rows = (
+        rows[[_is_users(recording.strings[n]) for n in slices.name[rows].tolist()]]
+        if len(rows)
+        else rows
+    )
     return _outermost(recording, rows)
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-
 __all__ = ["repeating_period"]
 
 LEAST_PERIOD = 8
@@ -55,5 +54,3 @@ def _longest_run(same: NDArray[np.bool_]) -> tuple[int, int]:
     starts, ends = edges[0::2], edges[1::2]
     best = int(np.argmax(ends - starts))
     return int(starts[best]), int(ends[best] - starts[best])
-
-

@@ -53,9 +53,7 @@ class _Range:
     end_ns: int
 
 
-def find_steps(
-    recording: Recording, marker: str | None = None
-) -> tuple[list[Step], list[Notice]]:
+def find_steps(recording: Recording, marker: str | None = None) -> tuple[list[Step], list[Notice]]:
     """The steps of a rank, and what the reader must know about them.
 
     Args:
@@ -70,7 +68,10 @@ def find_steps(
     notices = [missing, *_unknown_markers(recording)]
     if ranges:
         inferred = Notice(
-            "steps.inferred", "info", len(ranges), f"{len(ranges)} steps inferred from what repeats."
+            "steps.inferred",
+            "info",
+            len(ranges),
+            f"{len(ranges)} steps inferred from what repeats.",
         )
         return _windows(recording, ranges, "inferred"), [*notices, inferred]
     return _windows(recording, [_whole(recording)], "whole"), notices
@@ -176,7 +177,9 @@ def _whole(recording: Recording) -> _Range:
     rows = rows if rows.any() else np.ones(len(slices), bool)
     host = rows & ~np.isin(slices.kind, DEVICE_WORK)
     ends = slices.end_ns[host] if host.any() else slices.end_ns[rows]
-    start = int(slices.ts_ns[rows].min(initial=0)) if not rows.any() else int(slices.ts_ns[rows].min())
+    start = (
+        int(slices.ts_ns[rows].min(initial=0)) if not rows.any() else int(slices.ts_ns[rows].min())
+    )
     return _Range("trace", start, int(ends.max(initial=start)))
 
 
@@ -188,7 +191,9 @@ def _unknown_markers(recording: Recording) -> list[Notice]:
     named = Counter(
         re.sub(r"\d+", "N", name)
         for name in names
-        if name and not classify_range(name) and not name.startswith(("nccl:", "gloo:", "Optimizer."))
+        if name
+        and not classify_range(name)
+        and not name.startswith(("nccl:", "gloo:", "Optimizer."))
     )
     often = [(name, count) for name, count in named.most_common(5) if count >= 3]
     if not often:

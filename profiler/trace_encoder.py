@@ -113,7 +113,10 @@ class EventEncoder:
     def _begins(self, rows: Int64s, shape: int) -> Bytes:
         n = len(rows)
         parts = [_constant(_BEGIN, n), self._track(rows)]
-        parts += [_constant(_TAG_NAME, n), padded(self.slices.name[rows] + 1, _WIDTH_ID)]
+        parts += [
+            _constant(_TAG_NAME, n),
+            padded(self.slices.name[rows].astype(np.int64) + 1, _WIDTH_ID),
+        ]
         parts += [_constant(_TAG_CATEGORY, n), padded(self.category_id[rows], _WIDTH_ID)]
         for bit, annotation in enumerate(self.annotations):
             if shape >> bit & 1:
@@ -174,9 +177,7 @@ _PACKET_LENGTH_AT = 1
 _EVENT_LENGTH_AT = 1 + _WIDTH_LENGTH + 1 + _WIDTH_TIME + len(_TAIL) + 1
 
 
-def _interleave(
-    groups: list[tuple[Int64s, Bytes]], count: int, tails: list[bytes] | None
-) -> bytes:
+def _interleave(groups: list[tuple[Int64s, Bytes]], count: int, tails: list[bytes] | None) -> bytes:
     """Copy each packet to its place; tails lengthen their packet."""
     widths = np.zeros(count, np.int64)
     for at, packets in groups:

@@ -76,10 +76,9 @@ class TraceOptions:
     all_calls: bool = True
 
 
-VERDICT_ONLY = TraceOptions(
-    python=False, raw_args=False, flows=False, ids=False, all_calls=False
-)
+VERDICT_ONLY = TraceOptions(python=False, raw_args=False, flows=False, ids=False, all_calls=False)
 """Enough for a verdict, and quick to load."""
+
 
 def write_trace(
     recording: Recording,

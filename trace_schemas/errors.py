@@ -1,12 +1,12 @@
 """Every error that perfdiag raises on purpose.
 
-    PerfdiagError
-    ├── InputError          an input cannot be read (exit code 3)
-    │   └── InputTooLargeError
-    ├── EngineError         the trace processor cannot be found or started, or broke down
-    │   ├── EngineTimeoutError
-    │   └── QueryError      it refused a query
-    └── UsageError          options that contradict each other (exit code 2)
+PerfdiagError
+├── InputError          an input cannot be read (exit code 3)
+│   └── InputTooLargeError
+├── EngineError         the trace processor cannot be found or started, or broke down
+│   ├── EngineTimeoutError
+│   └── QueryError      it refused a query
+└── UsageError          options that contradict each other (exit code 2)
 """
 
 __all__ = [
@@ -25,15 +25,16 @@ class PerfdiagError(Exception):
 
 
 class InputError(PerfdiagError):
-    """An input cannot be read.
-
-    Args:
-        path: the input, as the user named it.
-        problem: what is wrong, and what to do about it.
-        offset: byte offset of the damage in the (decompressed) input, where known.
-    """
+    """An input cannot be read."""
 
     def __init__(self, path: str, problem: str, offset: int | None = None) -> None:
+        """Say what and where.
+
+        Args:
+            path: the input, as the user named it.
+            problem: what is wrong, and what to do about it.
+            offset: byte offset of the damage in the (decompressed) input, where known.
+        """
         self.path = path
         self.problem = problem
         self.offset = offset

@@ -12,7 +12,7 @@ NOTICE_KINDS: dict[str, str] = {
     "input.corrupt": "Part of the input is damaged; the events around it are kept.",
     "input.too_large": "The input needs more memory than the limit.",
     "json.nonfinite": "NaN or Infinity as a bare word: read as missing.",
-    "json.bad_escape": "A string holds a control character, a quote or an escape that JSON forbids.",
+    "json.bad_escape": "A string holds a character or an escape that JSON forbids.",
     "json.metadata_dropped": "Metadata beside the events is damaged and was left out.",
     "text.invalid_utf8": "Text is not UTF-8; the bad bytes are replaced.",
     "event.skipped": "An entry that is no event, or has no phase or time.",

@@ -14,8 +14,8 @@ import msgspec
 __all__ = [
     "LABELS",
     "LAYERS",
-    "LEAVES",
     "LEAF_LABEL",
+    "LEAVES",
     "SCHEMA_ID",
     "Collective",
     "Device",
@@ -96,14 +96,14 @@ class _Struct(msgspec.Struct, frozen=True, kw_only=True):
     pass
 
 
-class EngineInfo(_Struct):
+class EngineInfo(_Struct, frozen=True, kw_only=True):
     """The trace processor that answered the queries."""
 
     name: str
     version: str
 
 
-class Device(_Struct):
+class Device(_Struct, frozen=True, kw_only=True):
     """A device named by an input; 0 and '' where the trace does not say."""
 
     ordinal: int
@@ -113,7 +113,7 @@ class Device(_Struct):
     memory_bytes: int
 
 
-class Input(_Struct):
+class Input(_Struct, frozen=True, kw_only=True):
     """One file that was read. `sha256` and `bytes` are those of the file as it lies on disk."""
 
     path: str
@@ -129,7 +129,7 @@ class Input(_Struct):
     devices: list[Device]
 
 
-class NoticeRow(_Struct):
+class NoticeRow(_Struct, frozen=True, kw_only=True):
     """A notice, and the input that it is about (None: the whole job)."""
 
     kind: str
@@ -139,7 +139,7 @@ class NoticeRow(_Struct):
     message: str
 
 
-class Totals(_Struct):
+class Totals(_Struct, frozen=True, kw_only=True):
     """Lengths of unions of intervals on one device, clipped to the window."""
 
     window: Nanoseconds
@@ -152,7 +152,7 @@ class Totals(_Struct):
     exposed_copy: Nanoseconds
 
 
-class StepTime(_Struct):
+class StepTime(_Struct, frozen=True, kw_only=True):
     """Step times over all ranks; None where no step has a verdict."""
 
     n: int
@@ -161,7 +161,7 @@ class StepTime(_Struct):
     p90: Nanoseconds | None
 
 
-class Region(_Struct):
+class Region(_Struct, frozen=True, kw_only=True):
     """Part of a step. Regions of one kind partition their step."""
 
     kind: Literal["phase", "annotation", "module"]
@@ -173,7 +173,7 @@ class Region(_Struct):
     budget_ns: dict[str, Nanoseconds]
 
 
-class Step(_Struct):
+class Step(_Struct, frozen=True, kw_only=True):
     """One training iteration. `coverage`: share of launches whose device records are there."""
 
     ordinal: int
@@ -193,7 +193,7 @@ class Step(_Struct):
     regions: list[Region]
 
 
-class Rank(_Struct):
+class Rank(_Struct, frozen=True, kw_only=True):
     """One rank: its own budget, in which a wait counts as collective."""
 
     rank: int | None
@@ -205,7 +205,7 @@ class Rank(_Struct):
     steps: list[Step]
 
 
-class Job(_Struct):
+class Job(_Struct, frozen=True, kw_only=True):
     """The verdict on all ranks together."""
 
     label: Label
@@ -219,7 +219,7 @@ class Job(_Struct):
     budget_ns: dict[str, Nanoseconds]
 
 
-class Evidence(_Struct):
+class Evidence(_Struct, frozen=True, kw_only=True):
     """What a fix rests on. `sql` returns `value` in one row when run with `perfdiag query`."""
 
     sql: str
@@ -228,7 +228,7 @@ class Evidence(_Struct):
     unit: str
 
 
-class Fix(_Struct):
+class Fix(_Struct, frozen=True, kw_only=True):
     """Something to do, whose it is, and what it is worth."""
 
     id: str
@@ -247,7 +247,7 @@ class Fix(_Struct):
     verify: str
 
 
-class Collective(_Struct):
+class Collective(_Struct, frozen=True, kw_only=True):
     """Collectives of one operation and group on one rank."""
 
     rank: int | None

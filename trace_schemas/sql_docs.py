@@ -36,8 +36,7 @@ class TableDoc:
 
 _COMMENT = r"(?P<comment>(?:^--[^\n]*\n)*)"
 _TABLE = re.compile(
-    _COMMENT
-    + r"^CREATE PERFETTO (?:TABLE|VIEW) (?P<name>\w+)\(\n(?P<columns>.*?)\n\) AS$",
+    _COMMENT + r"^CREATE PERFETTO (?:TABLE|VIEW) (?P<name>\w+)\(\n(?P<columns>.*?)\n\) AS$",
     re.MULTILINE | re.DOTALL,
 )
 _COLUMN = re.compile(

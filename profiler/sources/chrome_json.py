@@ -20,7 +20,15 @@ from perfdiag.profiler.sources.salvage import salvage
 from perfdiag.trace_schemas.notices import Notice
 from perfdiag.trace_schemas.recording import Int32s, Int64s
 
-__all__ = ["ChromeTrace", "Event", "Interner", "TimedEvents", "nanoseconds", "read_chrome_json", "read_salvaged"]
+__all__ = [
+    "ChromeTrace",
+    "Event",
+    "Interner",
+    "TimedEvents",
+    "nanoseconds",
+    "read_chrome_json",
+    "read_salvaged",
+]
 
 Buffer = bytes | memoryview
 
@@ -50,8 +58,8 @@ class Event(msgspec.Struct, gc=False):
 class _ExactEvent(Event, gc=False):
     """The same with times as decimals; also takes numbers written as strings."""
 
-    ts: Decimal | None = None  # type: ignore[assignment]
-    dur: Decimal | None = None  # type: ignore[assignment]
+    ts: Decimal | None = None
+    dur: Decimal | None = None
 
 
 _decode_events = msgspec.json.Decoder(list[Event]).decode
@@ -62,6 +70,7 @@ class Interner:
     """Numbers for strings, in the order of first sight."""
 
     def __init__(self) -> None:
+        """Start with none."""
         self._ids: dict[Any, int] = {}
         self._next = count()
 
@@ -123,7 +132,7 @@ class ChromeTrace:
     entries: int = 0
     skipped: int = 0
     bare_objects: int = 0
-    pieces: Iterator[TimedEvents] = iter(())
+    pieces: Iterator[TimedEvents] = field(default_factory=lambda: iter(()))
 
 
 def read_chrome_json(data: Buffer, path: str, unit_ns: int = 1000) -> ChromeTrace:
@@ -329,4 +338,4 @@ def _keep_others(trace: ChromeTrace, events: list[Event]) -> None:
 
 
 def _exact(times: list[Any], unit_ns: int) -> Int64s:
-    return np.fromiter((int(round(t * unit_ns)) for t in times), np.int64, len(times))
+    return np.fromiter((round(t * unit_ns) for t in times), np.int64, len(times))

@@ -22,7 +22,7 @@ from perfdiag.profiler.sources.chrome_others import Others, read_others
 from perfdiag.profiler.sources.kineto_args import ArgsShape, DecodedArgs, decode_args
 from perfdiag.profiler.sources.kineto_header import Header, read_header
 from perfdiag.trace_schemas.errors import InputError
-from perfdiag.trace_schemas.notices import Notice
+from perfdiag.trace_schemas.notices import Notice, Severity
 from perfdiag.trace_schemas.recording import (
     ABSENT,
     ArgColumn,
@@ -51,9 +51,7 @@ UNDECIDED = -1
 """Kind of a slice whose category says nothing: its lane decides."""
 
 
-def read_kineto(
-    data: Buffer, path: str, *, unit: str = "us", keep_args: bool = False
-) -> Recording:
+def read_kineto(data: Buffer, path: str, *, unit: str = "us", keep_args: bool = False) -> Recording:
     """Read a PyTorch profiler trace; times are in the source's own ns, not yet rebased.
 
     Args:
@@ -295,5 +293,5 @@ def _skipped_notice(trace: ChromeTrace) -> list[Notice]:
     if not trace.bare_objects:
         return []
     message = "Entries without a phase or a time are no events."
-    severity = "info" if trace.bare_objects == 1 else "warning"
+    severity: Severity = "info" if trace.bare_objects == 1 else "warning"
     return [Notice("event.skipped", severity, trace.bare_objects, message)]

@@ -1,6 +1,6 @@
 """Kineto's event arguments: the few that the model needs, as typed columns."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Literal
@@ -79,14 +79,11 @@ class _AllArgs(msgspec.Struct, gc=False, rename=_NAMES):
 
 ArgsShape = Literal["call", "op", "all"]
 
-_STRUCTS: dict[ArgsShape, type[msgspec.Struct]] = {
-    "call": _CallArgs,
-    "op": _OpArgs,
-    "all": _AllArgs,
-}
-_DECODERS = {
-    shape: (msgspec.json.Decoder(list[struct]), msgspec.json.Decoder(struct), struct)  # type: ignore[valid-type]
-    for shape, struct in _STRUCTS.items()
+_STRUCTS: dict[ArgsShape, Any] = {"call": _CallArgs, "op": _OpArgs, "all": _AllArgs}
+_DECODERS: dict[ArgsShape, msgspec.json.Decoder[Any]] = {
+    "call": msgspec.json.Decoder(list[_CallArgs]),
+    "op": msgspec.json.Decoder(list[_OpArgs]),
+    "all": msgspec.json.Decoder(list[_AllArgs]),
 }
 
 
@@ -119,16 +116,20 @@ def decode_args(raw: Sequence[msgspec.Raw], shape: ArgsShape) -> DecodedArgs:
 
 
 def _decode(raw: Sequence[msgspec.Raw], shape: ArgsShape) -> list[Any]:
-    many, one, struct = _DECODERS[shape]
+    decode = _DECODERS[shape].decode
     try:
-        return list(many.decode(b"[" + b",".join(raw) + b"]"))  # type: ignore[arg-type]
+        return list(decode(_array(raw)))
     except msgspec.DecodeError:  # somewhere there are arguments that are no object
-        return [_one(one, struct, item) for item in raw]
+        return [_one(decode, _STRUCTS[shape], item) for item in raw]
 
 
-def _one(decoder: msgspec.json.Decoder[Any], struct: type[Any], raw: msgspec.Raw) -> Any:
+def _array(raw: Sequence[msgspec.Raw]) -> bytes:
+    return b"[" + b",".join(map(memoryview, raw)) + b"]"
+
+
+def _one(decode: Callable[[bytes], Any], struct: Any, raw: msgspec.Raw) -> Any:
     try:
-        return decoder.decode(raw)
+        return decode(_array([raw]))[0]
     except msgspec.DecodeError:
         return struct()
 

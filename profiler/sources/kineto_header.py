@@ -46,7 +46,8 @@ class Header:
 def read_header(top: Mapping[str, Any], path: str) -> Header:
     """Read the top-level keys of a Kineto document; damaged ones count as missing."""
     info = _mapping(top.get("distributedInfo"))
-    rank, notices = _integer(info.get("rank")), ()
+    rank = _integer(info.get("rank"))
+    notices: tuple[Notice, ...] = ()
     if rank is None:
         rank = _rank_of_name(path)
         notices = (_rank_notice(rank),)
@@ -124,9 +125,9 @@ def _groups(info: Mapping[str, Any]) -> tuple[ProcessGroup, ...]:
             config = msgspec.json.decode(config)
         except msgspec.DecodeError:
             config = None
-    return tuple(_group(g) for g in config if isinstance(g, dict)) if isinstance(
-        config, list
-    ) else ()
+    return (
+        tuple(_group(g) for g in config if isinstance(g, dict)) if isinstance(config, list) else ()
+    )
 
 
 def _group(item: Mapping[str, Any]) -> ProcessGroup:

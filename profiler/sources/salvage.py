@@ -51,8 +51,8 @@ _TOKEN = re.compile(_WS + rb"(?:(" + _STRING + rb")|(" + _WORD + rb")|([{}\[\],:
 _ATOM = re.compile(_STRING + rb"|" + _WORD, re.DOTALL)
 # What `_mend_atoms` need not look at: strings without rare escapes, numbers that fit a double.
 _GOOD_ATOM = (
-    rb'"[^"\\\0-\x1f]*+(?:\\["\\/bfnrt][^"\\\0-\x1f]*+)*+"|[ \t\r\n,:{}\[\]]++|true\b|false\b|null\b'
-    rb"|-?\d{1,300}+(?:\.\d++)?+(?:[eE][+-]?\d{1,2}+)?+(?=[ \t\r\n,:}\]]|\Z)"
+    rb'"[^"\\\0-\x1f]*+(?:\\["\\/bfnrt][^"\\\0-\x1f]*+)*+"|[ \t\r\n,:{}\[\]]++'
+    rb"|(?:true|false|null)\b|-?\d{1,300}+(?:\.\d++)?+(?:[eE][+-]?\d{1,2}+)?+(?=[ \t\r\n,:}\]]|\Z)"
 )
 _GOOD_THEN_BAD = re.compile(rb"(?:" + _GOOD_ATOM + rb")*+(" + _ATOM.pattern + rb")?+", re.DOTALL)
 _MEMBERS = re.compile(
@@ -624,8 +624,8 @@ def _is_nonfinite(word: bytes) -> bool:
 
 def _mend_structure(text: bytes) -> bytes | None:
     """Mend quotes inside names and quotes lost around keys; None where that would be a guess."""
-    quoted = _mend_names(text)
-    for candidate in (quoted, _mend_keys(text), _mend_keys(quoted)):
+    for mend in (_mend_names, _mend_keys, lambda text: _mend_keys(_mend_names(text))):
+        candidate = mend(text)
         mended = b"" if candidate == text else _mend_atoms(candidate)[0]
         if _is_valid(mended) and _is_plain_event(mended):
             return mended
