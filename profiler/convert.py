@@ -32,7 +32,7 @@ class ConvertSummary:
 
     Attributes:
         events: events and samples in the result, those set aside included.
-        bytes_in: size of the input as it lies on the disk.
+        bytes_in: size of the input, unpacked.
         bytes_out: size of the result.
     """
 
@@ -61,12 +61,13 @@ def convert(
     """
     blob = only_trace(path)
     options = ReadOptions(engine=engine, deadline_s=deadline_s)
+    bytes_in = len(blob.data)
     recording = read_blob(blob, options, keep_args=True)
     pieces = canonical_trace(recording, options, TraceOptions())
     with _replacing(output) as file:
         _write(file, pieces, gzipped=output.name.endswith(".gz"))
         bytes_out = file.tell()
-    return ConvertSummary(_events(recording), blob.disk_bytes, bytes_out)
+    return ConvertSummary(_events(recording), bytes_in, bytes_out)
 
 
 def _events(recording: Recording) -> int:

@@ -8,7 +8,7 @@ from perfdiag.profiler.trace_writer import TraceOptions
 from perfdiag.trace_schemas.errors import EngineError, InputError, UsageError
 from perfdiag.trace_schemas.sql_docs import ColumnDoc, TableDoc, parse_module
 
-__all__ = ["ColumnDoc", "TableDoc", "describe_schema", "only_trace", "query_trace"]
+__all__ = ["ColumnDoc", "TableDoc", "describe_schema", "only_trace", "open_trace", "query_trace"]
 
 
 def query_trace(
@@ -32,12 +32,28 @@ def query_trace(
         QueryError: the trace processor refuses the SQL.
         EngineError: the trace processor failed.
     """
+    with open_trace(path, engine=engine, deadline_s=deadline_s) as session:
+        return session.query(sql)
+
+
+def open_trace(path: str, *, engine: EngineName = "wasm", deadline_s: float = 600.0) -> Session:
+    """A session that holds one trace and its model, see `query_trace`; the caller closes it.
+
+    Raises:
+        InputError: the trace cannot be read.
+        UsageError: the path leads to several traces.
+        EngineError: the trace processor failed.
+    """
     blob = only_trace(path)
     options = ReadOptions(engine=engine, deadline_s=deadline_s)
-    with open_session(engine, deadline_s=deadline_s) as session:
+    session = open_session(engine, deadline_s=deadline_s)
+    try:
         _load(session, blob, options)
         prepare(session)
-        return session.query(sql)
+    except BaseException:
+        session.close()
+        raise
+    return session
 
 
 def only_trace(path: str) -> Blob:

@@ -48,16 +48,19 @@ def _collect(batch: memoryview, pools: _Pools) -> None:
 
 def _columns(count: int, pools: _Pools) -> tuple[Column, ...]:
     grid = _grid(count, b"".join(pools[_CELLS]))
+    cells = [column.copy() for column in grid.T]
+    # (count, 6) how many cells of each type a column has.
+    census = np.array([np.bincount(column, minlength=len(Cell) + 1) for column in cells])
     values: list[dict[Cell, Any]] = [{} for _ in range(count)]
     for cell, pool in _values(pools):
-        where = grid == cell
-        wanted = np.count_nonzero(where)
+        wanted = int(census[:, cell].sum()) if count else 0
         if len(pool) != wanted:
             msg = f"a result has {wanted} {cell} cells but {len(pool)} values for them"
             raise EngineError(msg)
         if wanted:
-            _deal(cell, pool, where, values)
-    return tuple(Column(grid[:, index].copy(), values[index]) for index in range(count))
+            for column, dealt in _deal(pool, grid, cell, census[:, cell]):
+                values[column][cell] = dealt
+    return tuple(map(Column, cells, values))
 
 
 def _grid(count: int, cells: bytes) -> NDArray[np.uint8]:
@@ -65,8 +68,11 @@ def _grid(count: int, cells: bytes) -> NDArray[np.uint8]:
     if len(cells) % count if count else cells:
         msg = f"a result of {count} columns has {len(cells)} cells"
         raise EngineError(msg)
-    rows = len(cells) // count if count else 0
-    return np.frombuffer(cells, np.uint8).reshape(rows, count)
+    flat = np.frombuffer(cells, np.uint8)
+    if flat.size and not (flat.min() >= Cell.NULL and flat.max() <= Cell.BLOB):
+        msg = "a result has cells of an unknown type"
+        raise EngineError(msg)
+    return flat.reshape(len(flat) // count if count else 0, count)
 
 
 def _values(pools: _Pools) -> Iterator[tuple[Cell, Any]]:
@@ -78,16 +84,18 @@ def _values(pools: _Pools) -> Iterator[tuple[Cell, Any]]:
     yield Cell.BLOB, [bytes(blob) for blob in pools[_BLOBS]]
 
 
-def _deal(cell: Cell, pool: Any, where: NDArray[np.bool_], values: list[dict[Cell, Any]]) -> None:
-    """Deal the values of one type, which lie row by row, out to the columns that have some."""
-    holders = np.flatnonzero(where.any(axis=0)).tolist()
-    if where[:, holders].all():
-        for offset, column in enumerate(holders):
-            values[column][cell] = pool[offset :: len(holders)]
+def _deal(
+    pool: Any, grid: NDArray[np.uint8], cell: Cell, census: NDArray[np.int64]
+) -> Iterator[tuple[int, Any]]:
+    """The values of one type, which lie row by row, by the column that they belong to."""
+    holders = np.flatnonzero(census).tolist()
+    if (census[holders] == len(grid)).all():
+        yield from ((column, pool[nth :: len(holders)]) for nth, column in enumerate(holders))
         return
+    where = grid == cell
     slots = np.cumsum(where).reshape(where.shape) - 1
     for column in holders:
-        values[column][cell] = _take(pool, slots[where[:, column], column])
+        yield column, _take(pool, slots[where[:, column], column])
 
 
 def _take(pool: Any, slots: NDArray[np.int64]) -> Any:

@@ -67,7 +67,11 @@ class NativeChannel(Channel):
             self._log.close()
             msg = f"{str(self._path)!r} does not start: {error}"
             raise EngineError(msg) from error
-        self.version = self._ask_version()
+        try:
+            self.version = self._ask_version()
+        except EngineError:
+            self.close()
+            raise
 
     def _ask_version(self) -> str:
         (reply,) = self.exchange(rpc.request(Method.STATUS), _START_SECONDS)

@@ -38,6 +38,9 @@ PIECE_BYTES = 8 << 20
 EXACT_BELOW_US = 2.0**42
 """A double holds whole nanoseconds of a time in microseconds below this."""
 
+LARGEST_NS = 1 << 61
+"""Of a start or a duration, so that ends fit 63 bits; 73 years."""
+
 NO_ARGS = msgspec.Raw(b"{}")
 
 
@@ -80,7 +83,7 @@ class Interner:
         try:
             fresh = set(values) - ids.keys()
         except TypeError:  # a list or an object where text belongs
-            values = [_hashable(value) for value in values]
+            values = [hashable(value) for value in values]
             fresh = set(values) - ids.keys()
         for value in sorted(fresh, key=str):
             ids[value] = next(self._next)
@@ -95,7 +98,8 @@ class Interner:
         return ["" if value is None else str(value) for value in self._ids]
 
 
-def _hashable(value: Any) -> Any:
+def hashable(value: Any) -> Any:
+    """The value, or its text where it is a list or an object in the place of a name or id."""
     return value if isinstance(value, str | int | float | None) else json.dumps(value)
 
 
@@ -122,7 +126,8 @@ class ChromeTrace:
         metadata: top-level keys beside `traceEvents`, as JSON text.
         strings: names and categories that the pieces refer to.
         notices, entries, skipped: filled while `pieces` is consumed.
-        done_bytes: how far reading has come.
+        bare_objects: of the skipped, those without a phase or a time.
+        out_of_range: of the skipped, those whose times no clock can show.
     """
 
     metadata: Mapping[str, Any]
@@ -132,6 +137,7 @@ class ChromeTrace:
     entries: int = 0
     skipped: int = 0
     bare_objects: int = 0
+    out_of_range: int = 0
     pieces: Iterator[TimedEvents] = field(default_factory=lambda: iter(()))
 
 
@@ -177,6 +183,8 @@ def nanoseconds(times: list[Any], unit_ns: int) -> Int64s | None:
     except (TypeError, ValueError):
         return None
     if not np.isfinite(numbers).all():
+        return None
+    if np.abs(numbers).max(initial=0.0) * unit_ns >= LARGEST_NS:
         return None
     whole = np.floor(numbers)
     fraction = numbers - whole
@@ -307,7 +315,12 @@ def _columns(
 ) -> TimedEvents | None:
     """Columns of the complete events; None where the times need decimals."""
     complete = [e for e in events if e.ph == "X" and e.ts is not None and e.dur is not None]
-    convert: Callable[[list[Any], int], Int64s | None] = _exact if decimal else nanoseconds
+    convert: Callable[[list[Any], int], Int64s | None] = nanoseconds
+    if decimal:
+        convert = _exact
+        fitting = [e for e in complete if _fits(e.ts, unit_ns) and _fits(e.dur, unit_ns)]
+        trace.out_of_range += len(complete) - len(fitting)
+        complete = fitting
     ts_ns = convert([e.ts for e in complete], unit_ns)
     dur_ns = convert([e.dur for e in complete], unit_ns)
     if ts_ns is None or dur_ns is None:
@@ -335,6 +348,10 @@ def _keep_others(trace: ChromeTrace, events: list[Event]) -> None:
             trace.bare_objects += 1
         else:
             trace.others.append(event)
+
+
+def _fits(time: Decimal, unit_ns: int) -> bool:
+    return -LARGEST_NS < time * unit_ns < LARGEST_NS
 
 
 def _exact(times: list[Any], unit_ns: int) -> Int64s:

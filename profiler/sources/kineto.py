@@ -15,6 +15,7 @@ from perfdiag.profiler.sources.chrome_json import (
     Buffer,
     ChromeTrace,
     TimedEvents,
+    hashable,
     read_chrome_json,
     read_salvaged,
 )
@@ -94,7 +95,12 @@ class _Lanes:
     def codes(self, processes: list[Any], threads: list[Any]) -> NDArray[np.int32]:
         ids = self.ids
         pairs = list(zip(processes, threads, strict=True))
-        for pair in dict.fromkeys(pairs):
+        try:
+            fresh = dict.fromkeys(pairs)
+        except TypeError:  # a list or an object where an id belongs
+            pairs = [(hashable(p), hashable(t)) for p, t in pairs]
+            fresh = dict.fromkeys(pairs)
+        for pair in fresh:
             ids.setdefault(pair, len(ids))
         return np.fromiter(map(ids.__getitem__, pairs), np.int32, len(pairs))
 
@@ -106,7 +112,7 @@ def _assemble(trace: ChromeTrace, path: str, unit: str, keep_args: bool) -> Reco
     others = read_others(trace, UNITS_NS[unit])
     for piece in others.pieces:
         _add(columns, lanes, trace, piece, keep_args)
-    if not columns.count and not others.counters:
+    if not columns.count:
         raise InputError(path, "holds no event with a time: nothing to analyse")
     header = read_header(trace.metadata, path)
     slices, devices = _join(columns)
@@ -284,14 +290,16 @@ def _recording(
         host=header.host,
         groups=header.groups,
         events_read=trace.entries,
-        events_skipped=trace.skipped,
+        events_skipped=trace.skipped + trace.out_of_range,
         metadata=header.metadata,
     ).noting(*trace.notices, *header.notices, *others.notices, *_skipped_notice(trace))
 
 
 def _skipped_notice(trace: ChromeTrace) -> list[Notice]:
-    if not trace.bare_objects:
-        return []
-    message = "Entries without a phase or a time are no events."
     severity: Severity = "info" if trace.bare_objects == 1 else "warning"
-    return [Notice("event.skipped", severity, trace.bare_objects, message)]
+    bare = "Entries without a phase or a time are no events."
+    beyond = "Events with times that no clock can show are left out."
+    return [
+        Notice("event.skipped", severity, trace.bare_objects, bare),
+        Notice("duration.impossible", "warning", trace.out_of_range, beyond),
+    ]

@@ -181,3 +181,11 @@ def test_cells_that_fill_no_row_are_refused() -> None:
     """Three cells are no rows of two columns."""
     with pytest.raises(EngineError, match="2 columns has 3 cells"):
         decode([_result(["a", "b"], [[(1, 2), (3,)]]).SerializeToString()])
+
+
+def test_cells_of_an_unknown_type_are_refused() -> None:
+    """A type that trace_processor.proto does not name raises."""
+    result = _result(["a"], [[(1,)]])
+    result.batch[0].cells[0] = 0
+    with pytest.raises(EngineError, match="unknown type"):
+        decode([result.SerializeToString()])

@@ -113,3 +113,16 @@ def test_close_ends_a_busy_program(program: WriteProgram) -> None:
     assert time.monotonic() - started < 10.0
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def test_program_without_a_status_is_ended(program: WriteProgram) -> None:
+    """A program that refuses the first request is not left running."""
+    # TraceProcessorRpc.invalid_request = TPM_GET_STATUS, then silence.
+    path = program(
+        "import os, time; open(__file__ + '.pid', 'w').write(str(os.getpid()));"
+        "os.read(0, 4096); os.write(1, b'\\n\\x02\\x20\\x0a'); time.sleep(600)"
+    )
+    with pytest.raises(EngineError, match="does not know the request STATUS"):
+        NativeChannel(path)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(path.with_suffix(".pid").read_text()), 0)
