@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from perfdiag.classifiers.host_states import HostStates
 from perfdiag.classifiers.idle import attribute_idle
-from perfdiag.classifiers.intervals import covered, merge
+from perfdiag.classifiers.intervals import covered, instants, merge
 from perfdiag.profiler.model import Model, Work
 from perfdiag.trace_schemas.recording import Int64s
 from perfdiag.trace_schemas.report import LEAVES, Totals
@@ -103,7 +103,7 @@ def build_timeline(
     idle = attribute_idle(model, states, here, busy, (begin, until))
     bounds = [model.steps.ts_ns, model.steps.end_ns, model.regions.ts_ns, model.regions.end_ns]
     cuts = [side for union in unions.values() for side in union]
-    edges = np.unique(np.concatenate([*cuts, *bounds, idle.start_ns, [begin, until]]))
+    edges = instants(*cuts, *bounds, idle.start_ns, np.array([begin, until]))
     edges = edges[(edges >= begin) & (edges <= until)]
     leaf, active = _leaves(edges[:-1], unions)
     free = leaf < 0

@@ -6,7 +6,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from perfdiag.classifiers.intervals import covered, merge
+from perfdiag.classifiers.intervals import covered, instants, merge
 from perfdiag.profiler.model import Model
 from perfdiag.trace_schemas.host_ranges import classify_range
 from perfdiag.trace_schemas.recording import Int64s
@@ -70,7 +70,7 @@ class HostStates:
                 if s != HostState.NOTHING
             }
         edges = {
-            number: np.unique(np.concatenate([side for union in by.values() for side in union]))
+            number: instants(*(side for union in by.values() for side in union))
             for number, by in unions.items()
         }
         return cls(unions, edges, _main_lane(model))
@@ -115,8 +115,9 @@ def _stated(model: Model) -> tuple[Int64s, NDArray[np.int8], Int64s, Int64s]:
 
 def _main_lane(model: Model) -> int:
     hosts, calls = model.hosts, model.calls
+    marker = set(model.steps.name)
     steps = np.isin(hosts.ts_ns, model.steps.host_ts_ns) & hosts.name.map(
-        lambda name: name in set(model.steps.name), np.bool_
+        marker.__contains__, np.bool_
     )
     for lanes in (hosts.lane[steps], calls.lane[calls.linked], calls.lane, hosts.lane):
         if len(lanes):

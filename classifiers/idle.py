@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfdiag.classifiers.host_states import HostState, HostStates
-from perfdiag.classifiers.intervals import gaps
+from perfdiag.classifiers.intervals import gaps, instants
 from perfdiag.profiler.model import Model
 from perfdiag.trace_schemas.recording import ABSENT, Int64s
 from perfdiag.trace_schemas.report import LEAVES
@@ -179,7 +179,7 @@ def _host_pieces(
 def _edges_of(states: HostStates, lane: int) -> Int64s:
     empty = np.empty(0, np.int64)
     both = [states.edges.get(n, empty) for n in {lane, states.main_lane}]
-    return np.unique(np.concatenate(both))
+    return instants(*both)
 
 
 def _cut(starts: Int64s, ends: Int64s, edges: Int64s) -> tuple[Int64s, Int64s]:

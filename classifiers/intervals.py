@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from perfdiag.trace_schemas.recording import Int64s
 
-__all__ = ["covered", "gaps", "merge"]
+__all__ = ["covered", "gaps", "instants", "merge"]
 
 
 def merge(start_ns: Int64s, end_ns: Int64s) -> tuple[Int64s, Int64s]:
@@ -35,3 +35,13 @@ def covered(start_ns: Int64s, end_ns: Int64s, at_ns: Int64s) -> NDArray[np.bool_
     inside = at >= 0
     inside[inside] = at_ns[inside] < end_ns[at[inside]]
     return inside
+
+
+def instants(*times_ns: Int64s) -> Int64s:
+    """All different times, in order.
+
+    By sorting: numpy's own `unique` hashes, which on times a constant step apart is a hundred
+    times slower (numpy 2.4).
+    """
+    times = np.sort(np.concatenate(times_ns), kind="stable")
+    return times[np.concatenate((np.ones(min(len(times), 1), bool), times[1:] != times[:-1]))]

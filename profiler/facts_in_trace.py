@@ -17,12 +17,13 @@ __all__ = ["facts_in_trace"]
 def facts_in_trace(
     recording: Recording, steps: Sequence[Step], regions: Sequence[Region]
 ) -> list[MetaSlice]:
-    """Rank, devices, groups, notices, kernel classes, what was set aside, steps and regions."""
+    """All facts: ranks, devices, groups, notices, classes, what was set aside, steps, regions."""
     return [
         _rank(recording),
         *_devices(recording),
         *_groups(recording),
         *(_notice(notice) for notice in recording.notices),
+        *_metadata(recording),
         *_kernel_classes(recording),
         *_set_aside(recording),
         *(_step(step) for step in steps),
@@ -105,13 +106,20 @@ def _kernel_classes(recording: Recording) -> list[MetaSlice]:
     ]
 
 
+def _metadata(recording: Recording) -> list[MetaSlice]:
+    return [
+        MetaSlice("perfdiag.metadata", key, {"value": value})
+        for key, value in recording.metadata.items()
+    ]
+
+
 def _set_aside(recording: Recording) -> list[MetaSlice]:
+    """One for each event that has no place in time, with all that is known of it."""
     slices = recording.set_aside
-    reasons = (
-        dict(zip(slices.args["reason"].rows.tolist(), slices.args["reason"].values, strict=True))
-        if len(slices)
-        else {}
-    )
+    args: list[dict[str, int | float | str]] = [{} for _ in range(len(slices))]
+    for name, column in slices.args.items():
+        for row, value in zip(column.rows.tolist(), column.values.tolist(), strict=True):
+            args[row][name] = value
     return [
         MetaSlice(
             "perfdiag.set_aside",
@@ -121,12 +129,21 @@ def _set_aside(recording: Recording) -> list[MetaSlice]:
                 "dur_ns": int(slices.dur_ns[i]),
                 "lane": int(slices.lane[i]),
                 "kind": Kind(slices.kind[i]).name.lower(),
+                "source_category": recording.strings[slices.category[i]],
                 "correlation": int(slices.correlation[i]),
-                "reason": str(reasons.get(i, "")),
+                "external_id": int(slices.external_id[i]),
+                "reason": "",
+                **args[i],
+                **_raw(slices.raw_args, i),
             },
         )
         for i in range(len(slices))
     ]
+
+
+def _raw(raw_args: Sequence[bytes | None] | None, row: int) -> dict[str, str]:
+    text = None if raw_args is None else raw_args[row]
+    return {} if text is None else {"raw_args": text.decode("utf-8", "replace")}
 
 
 def _step(step: Step) -> MetaSlice:

@@ -70,7 +70,11 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """Calls of a runtime or driver. `linked`: device records, also unusable ones, are there."""
+    """Calls of a runtime or driver.
+
+    `linked`: device records, also unusable ones, are there. `op`: the operator that made a
+    blocking call.
+    """
 
     id: Int64s
     ts_ns: Int64s
@@ -79,6 +83,7 @@ class Calls:
     api: Coded
     role: Coded
     linked: NDArray[np.bool_]
+    op: Coded
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +206,7 @@ def _calls(table: Table) -> Calls:
         api=_coded(table, "api"),
         role=_coded(table, "role"),
         linked=table.ints("linked") > 0,
+        op=_coded(table, "op"),
     )
 
 

@@ -47,10 +47,12 @@ take 2 to 20 us on every platform whose traces we hold."""
 
 
 def normalise(recording: Recording) -> Recording:
-    """Run all steps, in their order."""
+    """Run all steps, in their order; a recording that went through them stays as it is."""
+    if recording.normalised:
+        return recording
     for step in STEPS:
         recording = step(recording)
-    return recording
+    return replace(recording, normalised=True)
 
 
 def name_device_kinds(recording: Recording) -> Recording:
@@ -172,14 +174,15 @@ def suspect_units(recording: Recording) -> Recording:
 def find_merged_ranks(recording: Recording) -> Recording:
     """Two processes with the same step markers and one device lane: ranks were merged."""
     slices, lanes = recording.slices, recording.lanes
-    hosts = np.isin(slices.kind, (Kind.ANNOTATION, Kind.HOST_OP))
-    owners: dict[str, set[str]] = {}
+    hosts = np.flatnonzero(np.isin(slices.kind, (Kind.ANNOTATION, Kind.HOST_OP)))
+    numbered = np.zeros(len(recording.strings) + 1, bool)
     for name in np.unique(slices.name[hosts]).tolist():
         marker = step_marker(recording.strings[name])
-        if marker is None or marker.number is None:
-            continue
-        used = np.unique(slices.lane[hosts & (slices.name == name)]).tolist()
-        owners.setdefault(recording.strings[name], set()).update(lanes[i].process for i in used)
+        numbered[name] = marker is not None and marker.number is not None
+    hosts = hosts[numbered[slices.name[hosts]]]
+    owners: dict[int, set[str]] = {}
+    for name, lane in zip(slices.name[hosts].tolist(), slices.lane[hosts].tolist(), strict=True):
+        owners.setdefault(name, set()).add(lanes[lane].process)
     most = max(map(len, owners.values()), default=1)
     message = (
         f"{most} host processes mark the same step: several ranks were merged into this file and "

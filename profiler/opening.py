@@ -11,6 +11,7 @@ from perfdiag.profiler.normalise import normalise
 from perfdiag.profiler.regions import Region, find_regions
 from perfdiag.profiler.sources.files import Blob
 from perfdiag.profiler.sources.kineto import read_kineto
+from perfdiag.profiler.sources.perfetto import read_perfetto
 from perfdiag.profiler.steps import Step, find_steps
 from perfdiag.profiler.trace_writer import VERDICT_ONLY, TraceOptions, write_trace
 from perfdiag.trace_schemas.errors import InputError
@@ -49,6 +50,16 @@ def read_blob(blob: Blob, options: ReadOptions, *, keep_args: bool = False) -> R
     if blob.content == "json":
         recording = read_kineto(
             blob.data, blob.path, unit=options.time_unit or "us", keep_args=keep_args
+        )
+    elif blob.content == "perfetto":
+        recording = read_perfetto(
+            blob.data,
+            blob.path,
+            engine=options.engine,
+            deadline_s=options.deadline_s,
+            device_track=options.device_track,
+            step_marker=options.step_marker,
+            keep_args=keep_args,
         )
     else:
         raise InputError(blob.path, f"{blob.content} input is not read yet")

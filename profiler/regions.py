@@ -5,6 +5,7 @@ the one before it to its own, inside its step: a phase that hides behind device 
 empty window and costs nothing.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -12,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from perfdiag.profiler.nesting import nest
-from perfdiag.profiler.steps import Step, completions
+from perfdiag.profiler.steps import Launched, Step
 from perfdiag.trace_schemas.host_ranges import classify_range, step_marker
 from perfdiag.trace_schemas.recording import ABSENT, Int64s, Kind, Recording
 
@@ -52,11 +53,12 @@ def find_regions(recording: Recording, steps: Sequence[Step]) -> list[Region]:
         ("annotation", _range_marks(_annotations(recording))),
         ("module", _range_marks(_modules(recording, len(steps)))),
     ]
-    return [r for kind, found in marks if found for r in _regions(recording, steps, kind, found)]
+    launched = Launched.of(recording)
+    return [r for kind, found in marks if found for r in _regions(launched, steps, kind, found)]
 
 
 def _regions(
-    recording: Recording, steps: Sequence[Step], kind: RegionKind, marks: list[_Mark]
+    launched: Launched, steps: Sequence[Step], kind: RegionKind, marks: list[_Mark]
 ) -> Iterable[Region]:
     times = np.array([m.start_ns for m in marks])
     for step in steps:
@@ -65,7 +67,7 @@ def _regions(
             int(np.searchsorted(times, step.host_end_ns, "left")),
         )
         segments = _segments(step, [marks[i] for i in inside])
-        yield from _windows(recording, step, kind, segments)
+        yield from _windows(launched, step, kind, segments)
 
 
 def _segments(step: Step, marks: list[_Mark]) -> list[_Mark]:
@@ -84,11 +86,11 @@ def _segments(step: Step, marks: list[_Mark]) -> list[_Mark]:
 
 
 def _windows(
-    recording: Recording, step: Step, kind: RegionKind, segments: list[_Mark]
+    launched: Launched, step: Step, kind: RegionKind, segments: list[_Mark]
 ) -> Iterable[Region]:
     starts = np.array([s.start_ns for s in segments])
     ends = np.append(starts[1:], max(step.host_end_ns, int(starts[-1]) + 1))
-    done = np.maximum.accumulate(completions(recording, starts, ends))
+    done = np.maximum.accumulate(launched.completions(starts, ends))
     done = np.clip(done, step.ts_ns, step.end_ns)
     done[-1] = step.end_ns
     begin = step.ts_ns
@@ -145,9 +147,12 @@ def _fill(recording: Recording, steps: Sequence[Step], ranges: list[Span]) -> li
     """Give the operators between the named ranges to forward, up to the next backward."""
     ops = _first_ops(recording, steps)
     training = any(name in ("backward", "optimizer", "forward") for _, _, name in ranges)
+    begins = [start for start, _, _ in ranges]
     marks: list[_Mark] = []
     for step in steps:
-        inside = [r for r in ranges if step.host_ts_ns <= r[0] < step.host_end_ns]
+        inside = ranges[
+            bisect_left(begins, step.host_ts_ns) : bisect_left(begins, step.host_end_ns)
+        ]
         at = step.host_ts_ns
         for start, end, name in [*inside, (step.host_end_ns, step.host_end_ns, "")]:
             first = int(ops[i]) if (i := np.searchsorted(ops, at)) < len(ops) else start
@@ -190,12 +195,13 @@ def _outermost(recording: Recording, rows: Int64s) -> list[Span]:
         return []
     lane = np.bincount(slices.lane[rows]).argmax()
     rows = rows[slices.lane[rows] == lane]
-    return _top_level(
-        [
-            (int(slices.ts_ns[r]), int(slices.end_ns[r]), recording.strings[slices.name[r]])
-            for r in rows.tolist()
-        ]
-    )
+    names = [recording.strings[n] for n in slices.name[rows].tolist()]
+    return _top_level(_spans(recording, rows, names))
+
+
+def _spans(recording: Recording, rows: Int64s, names: list[str]) -> list[Span]:
+    starts, ends = recording.slices.ts_ns[rows], recording.slices.end_ns[rows]
+    return list(zip(starts.tolist(), ends.tolist(), names, strict=True))
 
 
 def _top_level(spans: list[Span]) -> list[Span]:
@@ -221,12 +227,7 @@ def _modules(recording: Recording, steps: int) -> list[Span]:
         default=0,
     )
     chosen = np.flatnonzero(depth == level)
-    return _top_level(
-        [
-            (int(slices.ts_ns[rows[i]]), int(slices.end_ns[rows[i]]), paths[i])
-            for i in chosen.tolist()
-        ]
-    )
+    return _top_level(_spans(recording, rows[chosen], [paths[i] for i in chosen.tolist()]))
 
 
 def _paths(names: list[str], parent: Int64s) -> list[str]:

@@ -18,7 +18,7 @@ from perfdiag.trace_schemas.host_ranges import STEP_RULES, classify_range, step_
 from perfdiag.trace_schemas.notices import Notice
 from perfdiag.trace_schemas.recording import ABSENT, DEVICE_WORK, Int64s, Kind, Recording
 
-__all__ = ["Step", "StepSource", "completions", "find_steps"]
+__all__ = ["Launched", "Step", "StepSource", "find_steps"]
 
 StepSource = Literal["marker", "inferred", "whole"]
 
@@ -110,11 +110,12 @@ def _outermost(recording: Recording, rows: Int64s) -> list[_Range]:
     slices = recording.slices
     lane = np.bincount(slices.lane[rows]).argmax()
     rows = rows[slices.lane[rows] == lane]
+    rows = rows[np.lexsort((-slices.dur_ns[rows], slices.ts_ns[rows]))]
+    starts, ends = slices.ts_ns[rows].tolist(), slices.end_ns[rows].tolist()
     ranges: list[_Range] = []
-    for row in rows[np.lexsort((-slices.dur_ns[rows], slices.ts_ns[rows]))].tolist():
-        start, end = int(slices.ts_ns[row]), int(slices.end_ns[row])
+    for name, start, end in zip(slices.name[rows].tolist(), starts, ends, strict=True):
         if not ranges or start >= ranges[-1].end_ns:
-            ranges.append(_Range(recording.strings[slices.name[row]], start, end))
+            ranges.append(_Range(recording.strings[name], start, end))
     return ranges
 
 
@@ -206,7 +207,7 @@ def _unknown_markers(recording: Recording) -> list[Notice]:
 def _windows(recording: Recording, ranges: list[_Range], source: StepSource) -> list[Step]:
     starts = np.array([r.start_ns for r in ranges])
     ends = np.array([r.end_ns for r in ranges])
-    done = np.maximum.accumulate(completions(recording, starts, ends))
+    done = np.maximum.accumulate(Launched.of(recording).completions(starts, ends))
     if source == "whole":
         done[-1] = max(done[-1], _last_work_ns(recording))
     begins = [int(starts[0]), *done[:-1].tolist()]
@@ -221,14 +222,28 @@ def _last_work_ns(recording: Recording) -> int:
     return int(slices.end_ns[np.isin(slices.kind, DEVICE_WORK)].max(initial=0))
 
 
-def completions(recording: Recording, starts_ns: Int64s, ends_ns: Int64s) -> Int64s:
-    """(n,) completion of n host ranges in order: their end, or that of what they launched."""
-    slices = recording.slices
-    launch = launch_rows(slices)
-    work = np.flatnonzero(launch != ABSENT)
-    launched = slices.ts_ns[launch[work]]
-    at = np.searchsorted(starts_ns, launched, "right") - 1
-    inside = (at >= 0) & (launched < ends_ns[at])
-    done = ends_ns.astype(np.int64).copy()
-    np.maximum.at(done, at[inside], slices.end_ns[work[inside]])
-    return done
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """Device work in the order of its launches: (n,) start of the launch, end of the work."""
+
+    launch_ns: Int64s
+    end_ns: Int64s
+
+    @classmethod
+    def of(cls, recording: Recording) -> "Launched":
+        """The work of a recording whose launch it holds."""
+        slices = recording.slices
+        launch = launch_rows(slices)
+        work = np.flatnonzero(launch != ABSENT)
+        launched = slices.ts_ns[launch[work]]
+        order = np.argsort(launched, kind="stable")
+        return cls(launched[order], slices.end_ns[work[order]])
+
+    def completions(self, starts_ns: Int64s, ends_ns: Int64s) -> Int64s:
+        """(n,) completion of n host ranges in order: their end, or that of what they launched."""
+        first = np.searchsorted(self.launch_ns, starts_ns, "left")
+        last = np.searchsorted(self.launch_ns, ends_ns, "left")
+        bounds = np.column_stack((first, np.maximum(first, last))).ravel()
+        padded = np.append(self.end_ns, 0)
+        latest = np.maximum.reduceat(padded, bounds)[::2]
+        return np.where(last > first, np.maximum(latest, ends_ns), ends_ns)

@@ -42,6 +42,9 @@ _BEGIN, _END, _COUNTER = 1, 2, 4
 """TrackEvent.Type."""
 
 _CLEARED, _NEEDS_STATE = 1, 2
+_MERGE_NONE = 2
+"""TrackDescriptor.SiblingMergeBehavior: by default siblings of one name become one track, and
+two threads of one name one lane."""
 _BOOTTIME, _REALTIME = 6, 1
 
 
@@ -102,7 +105,8 @@ def write_trace(
     yield strings.packet()
     yield from encoder.blocks()
     yield b"".join(_counter_packets(c, base, i) for i, c in enumerate(recording.counters))
-    yield _meta_packets([*lane_slices(recording, tracks, base), *meta], base)
+    about = [*lane_slices(recording, tracks, base), *counter_slices(recording, base)]
+    yield _meta_packets([*about, *meta], base)
 
 
 def _written(recording: Recording, options: TraceOptions) -> Bools:
@@ -303,7 +307,7 @@ def _track_rows(tracks: Tracks) -> list[tuple[int, int]]:
 
 def _track(uuid: int, parent: int, name: str) -> bytes:
     text = varint_field(1, uuid) + varint_field(5, parent) + text_field(2, name)
-    return _packet(bytes_field(_DESCRIPTOR, text))
+    return _packet(bytes_field(_DESCRIPTOR, text + varint_field(15, _MERGE_NONE)))
 
 
 def _lane_track(recording: Recording, base: int, index: int, key: int, level: int) -> bytes:
@@ -323,18 +327,26 @@ def _clock(unix_ns: int) -> bytes:
 
 
 def lane_slices(recording: Recording, tracks: Tracks, base: int) -> list[MetaSlice]:
-    """What SQL must know of every track: the lane behind it."""
-    return [
-        MetaSlice("perfdiag.lane", lane.name, _lane_args(lane, key, level, base + FIRST_LANE + i))
+    """What SQL must know of every track: the lane behind it. Lanes without one have uuid 0."""
+    shown = [
+        (key // len(GROUP_NAMES), level, base + FIRST_LANE + i)
         for i, (key, level) in enumerate(_track_rows(tracks))
-        for lane in (recording.lanes[key // len(GROUP_NAMES)],)
+    ]
+    empty = sorted(set(range(len(recording.lanes))) - {index for index, _, _ in shown})
+    return [
+        MetaSlice(
+            "perfdiag.lane",
+            recording.lanes[index].name,
+            _lane_args(recording.lanes[index], index, level, uuid),
+        )
+        for index, level, uuid in [*shown, *((index, 0, 0) for index in empty)]
     ]
 
 
-def _lane_args(lane: Lane, key: int, level: int, uuid: int) -> dict[str, int | float | str]:
+def _lane_args(lane: Lane, index: int, level: int, uuid: int) -> dict[str, int | float | str]:
     return {
         "uuid": uuid,
-        "lane": key // len(GROUP_NAMES),
+        "lane": index,
         "level": level,
         "kind": lane.kind,
         "process": lane.process,
@@ -342,6 +354,24 @@ def _lane_args(lane: Lane, key: int, level: int, uuid: int) -> dict[str, int | f
         "device": lane.device,
         "stream": lane.stream,
     }
+
+
+def counter_slices(recording: Recording, base: int) -> list[MetaSlice]:
+    """What a counter track cannot say of its counter."""
+    return [
+        MetaSlice(
+            "perfdiag.counter",
+            counter.name,
+            {
+                "uuid": base + FIRST_COUNTER + i,
+                "unit": counter.unit,
+                "scale": counter.scale,
+                "semantics": counter.semantics,
+                "device": counter.device,
+            },
+        )
+        for i, counter in enumerate(recording.counters)
+    ]
 
 
 def _counter_packets(counter: Counter, base: int, index: int) -> bytes:

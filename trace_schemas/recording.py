@@ -266,6 +266,8 @@ class Recording:
         set_aside: events that cannot be placed in time; the argument `reason` is the notice kind.
         events_read: entries that the source held, `set_aside` and skipped ones included.
         events_skipped: entries that are neither in `slices`, `set_aside`, `counters` nor metadata.
+        metadata: what else the source says of itself, as JSON text by key.
+        normalised: 0 is the start of the trace, and what cannot be believed is set aside.
     """
 
     source: str
@@ -285,6 +287,7 @@ class Recording:
     events_read: int = 0
     events_skipped: int = 0
     metadata: Mapping[str, str] = field(default_factory=dict)
+    normalised: bool = False
 
     def noting(self, *notices: Notice) -> "Recording":
         """A copy with more notices; those that concern nothing (count 0) are left out."""

@@ -66,8 +66,10 @@ _MEMBER = re.compile(_WS + rb"(" + _STRING + rb")" + _WS + rb":" + _WS, re.DOTAL
 # An object after a colon is a value inside an event, not an event.
 _START = re.compile(rb':\s*\{|(\{\s*"' + _EVENT_KEY + rb'"\s*:)')
 _LIST_END = re.compile(rb'\]\s*(?:,\s*"|\}\s*\Z|\Z)')
-_LIST_END_AFTER_DAMAGE = re.compile(
-    rb'\}\s*(\])(?=\s*(?:,\s*"|\}\s*\Z|\Z))|(\])(?=\s*(?:,\s*' + _TOP_KEY + rb"\s*:|\}\s*\Z))"
+# Behind damage a `]` may close a list inside an event: the surest signs are tried first.
+_LIST_ENDS_AFTER_DAMAGE = (
+    re.compile(rb"\](?=\s*(?:,\s*" + _TOP_KEY + rb"\s*:|\}\s*\Z))"),
+    re.compile(rb'(?<=\})\s*\](?=\s*(?:,\s*"|\Z))'),
 )
 _TOP_MEMBER = re.compile(_TOP_KEY + rb"\s*:")
 _EVENTS_MEMBER = re.compile(rb'"traceEvents"\s*:\s*\[')
@@ -311,7 +313,7 @@ def _skip_comma(document: _Document, position: int) -> int:
 
 
 def _check_list(document: _Document) -> None:
-    if document.counts["input.truncated"] or any(b'"ph"' in event for event in document.events):
+    if document.counts["input.truncated"] or document.phases_end() >= 0:
         return
     count = len(document.events) + document.counts["event.skipped"]
     problem = f"a JSON list of {count} entries, none of them with 'ph': not a profiler trace"
@@ -408,6 +410,8 @@ def _read_whole(document: _Document, position: int, stop: int) -> tuple[int, boo
         document.events.append(event)
         return _skip_comma(document, stop), True
     after = document.skip_blank(stop)
+    if after == document.end and text[:1] != b"{":
+        return document.cut(), False
     if after < document.end and document.data[after] not in b",]":
         document.note("input.corrupt", position)
         return _resume(document, position + 1)
@@ -458,8 +462,11 @@ def _next_start(document: _Document, position: int) -> int | None:
 def _find_list_end(document: _Document, position: int) -> int | None:
     """Offset of the `]` that closes the list of events."""
     position = max(position, document.phases_end())
-    match = _LIST_END_AFTER_DAMAGE.search(document.data, position, document.end)
-    return None if match is None else match.start(match.lastindex or 0)
+    for pattern in _LIST_ENDS_AFTER_DAMAGE:
+        match = pattern.search(document.data, position, document.end)
+        if match is not None:
+            return match.end() - 1
+    return None
 
 
 # --- one value ---

@@ -141,3 +141,95 @@ GROUP BY
   name;
 
 CREATE PERFETTO INDEX _canonical_kernel_class_name ON _canonical_kernel_class(name);
+
+-- Arguments of facts.
+CREATE PERFETTO VIEW _canonical_fact_arg(
+  -- Slice of the fact.
+  id LONG,
+  -- Category of the fact.
+  category STRING,
+  -- What the fact is about.
+  name STRING,
+  -- Name of the argument.
+  key STRING,
+  -- Its value, where that is an integer.
+  int_value LONG,
+  -- Its value, where that is a fraction.
+  real_value DOUBLE,
+  -- Its value, where that is text.
+  string_value STRING
+) AS
+SELECT
+  fact.id,
+  fact.category,
+  fact.name,
+  substr(args.flat_key, 7) AS key,
+  args.int_value,
+  args.real_value,
+  args.string_value
+FROM _canonical_fact AS fact
+JOIN args USING (arg_set_id);
+
+-- Slices of lanes.
+CREATE PERFETTO VIEW _canonical_slice(
+  -- Slice.
+  id LONG,
+  -- Start.
+  ts TIMESTAMP,
+  -- Duration.
+  dur DURATION,
+  -- Lane.
+  lane_id LONG,
+  -- Name.
+  name STRING,
+  -- Kind; for runtime calls also what they do.
+  category STRING
+) AS
+SELECT
+  slice.id,
+  slice.ts,
+  slice.dur,
+  track.lane_id,
+  slice.name,
+  slice.category
+FROM slice
+JOIN _canonical_track AS track USING (track_id);
+
+-- Arguments of slices of lanes.
+CREATE PERFETTO VIEW _canonical_arg(
+  -- Slice.
+  id LONG,
+  -- Name of the argument.
+  key STRING,
+  -- Its value, NULL where it is text.
+  int_value LONG,
+  -- Its value, NULL where it is a number.
+  string_value STRING
+) AS
+SELECT
+  slice.id,
+  substr(args.flat_key, 7) AS key,
+  args.int_value,
+  args.string_value
+FROM slice
+JOIN _canonical_track USING (track_id)
+JOIN args USING (arg_set_id);
+
+-- Samples of counters.
+CREATE PERFETTO VIEW _canonical_sample(
+  -- Track uuid of the counter.
+  uuid LONG,
+  -- Time of the sample.
+  ts TIMESTAMP,
+  -- Value.
+  value DOUBLE
+) AS
+SELECT
+  uuid.uuid,
+  counter.ts,
+  counter.value
+FROM counter
+JOIN _canonical_uuid AS uuid USING (track_id)
+ORDER BY
+  counter.ts,
+  counter.id;

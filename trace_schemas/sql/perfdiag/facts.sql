@@ -1,5 +1,7 @@
 -- What the analysis fetches: lean rows of the model, in the order of time.
 
+INCLUDE PERFETTO MODULE perfdiag.evidence;
+
 INCLUDE PERFETTO MODULE perfdiag.model;
 
 -- Device work with its launch.
@@ -91,7 +93,9 @@ CREATE PERFETTO VIEW _perfdiag_call_fact(
   -- What the call does.
   role STRING,
   -- 1 where device records bear its correlation id.
-  linked LONG
+  linked LONG,
+  -- Operator that made the call, where it blocks the host.
+  op STRING
 ) AS
 SELECT
   call.id,
@@ -100,9 +104,11 @@ SELECT
   call.lane_id,
   call.api,
   call.role,
-  recorded.correlation IS NOT NULL AS linked
+  recorded.correlation IS NOT NULL AS linked,
+  blocking.op
 FROM _perfdiag_call AS call
 LEFT JOIN _perfdiag_recorded AS recorded USING (correlation)
+LEFT JOIN perfdiag_blocking_call AS blocking USING (id)
 ORDER BY
   call.ts;
 

@@ -264,6 +264,8 @@ JOIN _canonical_rank AS rank USING (upid)
 WHERE
   fact.category = 'perfdiag.step';
 
+CREATE PERFETTO INDEX _perfdiag_step_ordinal ON perfdiag_step(ordinal);
+
 -- Parts of steps; those of one kind partition their step.
 CREATE PERFETTO TABLE perfdiag_region(
   -- Slice on the track of its kind.

@@ -1,0 +1,143 @@
+"""Which nanoseconds of the time budget a finding speaks for, and how many of them it saves.
+
+A claim is static: it takes time out of the leaves as they were recorded. What the step would do
+with the time that is freed is for a replay to say, so a saving is a bound and no prediction.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from perfdiag.classifiers.budget import LEAF
+from perfdiag.classifiers.facts import RankFacts
+from perfdiag.trace_schemas.recording import Int64s
+
+__all__ = ["Claim", "Pieces", "Take", "claim"]
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Time that a finding speaks for.
+
+    Attributes:
+        start_ns, end_ns: (n,) disjoint intervals in order.
+        leaves: nanoseconds of other leaves inside the intervals are not meant.
+        low, mid, high: (n,) share of each interval's nanoseconds that the fix saves.
+    """
+
+    start_ns: Int64s
+    end_ns: Int64s
+    leaves: tuple[str, ...]
+    low: Floats
+    mid: Floats
+    high: Floats
+
+
+def claim(
+    intervals: tuple[Int64s, Int64s],
+    leaves: Iterable[str],
+    *,
+    low: ArrayLike,
+    high: ArrayLike,
+    mid: ArrayLike | None = None,
+) -> Claim:
+    """Make a claim on intervals, which may overlap and come in any order.
+
+    Args:
+        intervals: (n,) starts and ends. Where two overlap, the earlier one keeps the time.
+        leaves: where nanoseconds may be taken from.
+        low, mid, high: share saved, of each interval or of all; between 0 and 1. `mid` is
+            halfway unless stated.
+    """
+    starts, ends = intervals
+    shares = [
+        _share(s, len(starts)) for s in (low, _middle(low, high) if mid is None else mid, high)
+    ]
+    order = np.argsort(starts, kind="stable")
+    reach = np.maximum.accumulate(ends[order]) if len(order) else ends
+    starts = np.maximum(starts[order], np.concatenate((starts[order][:1], reach[:-1])))
+    some = ends[order] > starts
+    kept = (share[order][some] for share in shares)
+    return Claim(starts[some], ends[order][some], tuple(leaves), *kept)
+
+
+def _middle(low: ArrayLike, high: ArrayLike) -> Floats:
+    return (np.asarray(low, np.float64) + np.asarray(high, np.float64)) / 2
+
+
+def _share(share: ArrayLike, count: int) -> Floats:
+    return np.broadcast_to(np.clip(np.asarray(share, np.float64), 0.0, 1.0), (count,))
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """What a finding takes: (m,) pieces that it speaks for, and the share of each it saves."""
+
+    taken: Bools
+    low: Floats
+    mid: Floats
+    high: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """The time line of a rank, cut further at the bounds of claims.
+
+    Attributes:
+        edges_ns: (m + 1,) where pieces begin and end.
+        leaf: (m,) code of each piece's leaf.
+        step: (m,) row of the step whose window it lies in.
+        free: (m,) whether it may be claimed: not in a step without a verdict.
+        steps: number of steps.
+    """
+
+    edges_ns: Int64s
+    leaf: NDArray[np.int8]
+    step: Int64s
+    free: Bools
+    steps: int
+
+    @classmethod
+    def of(cls, facts: RankFacts, claims: Sequence[Claim]) -> "Pieces":
+        """Cut a rank's time line so that no claim begins or ends inside a piece."""
+        timeline, steps = facts.timeline, facts.model.steps
+        begin, until = facts.span_ns
+        bounds = [side for c in claims for side in (c.start_ns, c.end_ns)]
+        edges = np.unique(np.concatenate([timeline.edges_ns, *bounds]))
+        edges = edges[(edges >= begin) & (edges <= until)]
+        at = edges[:-1]
+        step = np.searchsorted(steps.ts_ns, at, "right") - 1
+        trusted = facts.trusted & facts.coverage.has_device
+        free = trusted[step] & (at < steps.end_ns[step])
+        leaf = timeline.leaf[np.searchsorted(timeline.edges_ns, at, "right") - 1]
+        return cls(edges, leaf, step, free, len(steps.ts_ns))
+
+    def take(self, claims: Sequence[Claim]) -> Take:
+        """What claims of one finding take together; the first that holds a piece decides."""
+        count = len(self.leaf)
+        taken = np.zeros(count, bool)
+        shares = np.zeros((3, count))
+        for one in claims:
+            inside, row = self._inside(one)
+            fresh = inside & ~taken
+            for share, values in zip(shares, (one.low, one.mid, one.high), strict=True):
+                share[fresh] = values[row[fresh]]
+            taken |= fresh
+        return Take(taken, *shares)
+
+    def _inside(self, one: Claim) -> tuple[Bools, Int64s]:
+        """(m,) whether a claim holds each piece, and in which of its intervals it lies."""
+        row = np.searchsorted(one.start_ns, self.edges_ns[:-1], "right") - 1
+        inside = self.free & (row >= 0) & np.isin(self.leaf, [LEAF[name] for name in one.leaves])
+        inside[inside] = self.edges_ns[:-1][inside] < one.end_ns[row[inside]]
+        return inside, row
+
+    def saved(self, share: Floats, where: Bools) -> Floats:
+        """(steps,) nanoseconds saved in each step if pieces are saved by these shares."""
+        lengths = np.diff(self.edges_ns) * share * where
+        return np.bincount(self.step, lengths, self.steps)
