@@ -1,22 +1,17 @@
 PYTHON ?= .venv/bin/python
 
-.PHONY: check format lint types layers test
+.PHONY: check format docs test
 
-check: lint types layers test
+check:
+	PYTHON=$(PYTHON) ./check
 
 format:
 	$(PYTHON) -m ruff format .
 	$(PYTHON) -m ruff check --fix .
 
-lint:
-	$(PYTHON) -m ruff format --check .
-	$(PYTHON) -m ruff check .
-
-types:
-	$(PYTHON) -m mypy
-
-layers:
-	$(dir $(PYTHON))lint-imports
+docs:
+	$(PYTHON) docs/generate.py
+	$(PYTHON) docs/make_pictures.py
 
 test:
 	$(PYTHON) -m pytest

@@ -1,7 +1,7 @@
 """From inputs to the report: the whole way, rank by rank."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 
 import numpy as np
@@ -13,7 +13,7 @@ from perfdiag.classifiers.labels import add_budgets, judge, withheld
 from perfdiag.classifiers.verdicts import RankVerdict, judge_rank
 from perfdiag.profiler.engine import EngineName
 from perfdiag.profiler.model import read_model
-from perfdiag.profiler.opening import ReadOptions, TimeUnit, open_model, read_blob
+from perfdiag.profiler.opening import EngineStart, ReadOptions, TimeUnit, open_model, read_blob
 from perfdiag.profiler.sources.files import Blob, expand
 from perfdiag.trace_schemas import report
 from perfdiag.trace_schemas.errors import InputError
@@ -57,6 +57,8 @@ class Options:
             self.device_track,
             self.time_unit,
             self.deadline_s,
+            self.max_memory_bytes,
+            self.time_range_ns,
         )
 
 
@@ -92,21 +94,27 @@ def analyze(
 
 def _analysed(paths: Sequence[str], options: Options, tell: Progress) -> Iterator[_Analysed]:
     for blob in expand(paths):
-        if blob.skipped:
-            continue
-        tell(f"reading {blob.path}", 0.05)
+        if not blob.skipped:
+            yield _analyse(blob, options, tell)
+
+
+def _analyse(blob: Blob, options: Options, tell: Progress) -> _Analysed:
+    tell(f"reading {blob.path}", 0.05)
+    engine = EngineStart(options.reading)
+    try:
         recording = read_blob(blob, options.reading)
-        tell(f"modelling {blob.path}", 0.4)
-        yield _analyse(blob, recording, options)
-
-
-def _analyse(blob: Blob, recording: Recording, options: Options) -> _Analysed:
-    with open_model(recording, options.reading) as opened:
+    except BaseException:
+        engine.discard()
+        raise
+    blob = replace(blob, data=b"")  # its memory is wanted for the model
+    tell(f"modelling {blob.path}", 0.4)
+    with open_model(recording, options.reading, engine=engine) as opened:
         model = read_model(opened.session)
-        engine = report.EngineInfo(name=opened.session.name, version=opened.session.version)
+        info = report.EngineInfo(name=opened.session.name, version=opened.session.version)
+    tell(f"judging {blob.path}", 0.9)
     facts = derive_facts(opened.recording, model)
     notices = (*opened.recording.notices, *facts.notices)
-    return _Analysed(_input(blob, recording), judge_rank(facts), facts, notices, engine)
+    return _Analysed(_input(blob, recording), judge_rank(facts), facts, notices, info)
 
 
 def _input(blob: Blob, recording: Recording) -> report.Input:

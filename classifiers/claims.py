@@ -51,8 +51,9 @@ def claim(
     Args:
         intervals: (n,) starts and ends. Where two overlap, the earlier one keeps the time.
         leaves: where nanoseconds may be taken from.
-        low, mid, high: share saved, of each interval or of all; between 0 and 1. `mid` is
-            halfway unless stated.
+        low: share that is saved at least, of each interval or of all; between 0 and 1.
+        high: share that is saved at most.
+        mid: share that is likely; halfway unless stated.
     """
     starts, ends = intervals
     shares = [
@@ -140,4 +141,4 @@ class Pieces:
     def saved(self, share: Floats, where: Bools) -> Floats:
         """(steps,) nanoseconds saved in each step if pieces are saved by these shares."""
         lengths = np.diff(self.edges_ns) * share * where
-        return np.bincount(self.step, lengths, self.steps)
+        return np.asarray(np.bincount(self.step, lengths, self.steps), np.float64)

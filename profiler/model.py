@@ -162,7 +162,10 @@ def prepare(session: Session) -> None:
 def read_model(session: Session) -> Model:
     """Fetch the model of a prepared session."""
     return Model(
-        _work(session.query("SELECT * FROM _perfdiag_work_fact")),
+        _work(
+            session.query("SELECT * FROM _perfdiag_work_fact"),
+            session.query("SELECT * FROM _perfdiag_class_fact"),
+        ),
         _calls(session.query("SELECT * FROM _perfdiag_call_fact")),
         _hosts(session.query("SELECT * FROM _perfdiag_host_fact")),
         _steps(session.query("SELECT * FROM _perfdiag_step_fact")),
@@ -175,19 +178,24 @@ def _coded(table: Table, name: str) -> Coded:
     return Coded(*table.codes(name))
 
 
-def _work(table: Table) -> Work:
+_WORK_KINDS = ["kernel", "copy", "fill", "collective"]
+"""By the number that `_perfdiag_work_fact` gives them."""
+
+
+def _work(table: Table, classes: Table) -> Work:
     launched = table.ints("launch_ts")
+    row = np.searchsorted(classes.ints("id"), table.ints("class_id")).astype(np.int32)
     return Work(
         id=table.ints("id"),
         device=table.ints("device_id"),
         ts_ns=table.ints("ts"),
         end_ns=table.ints("ts") + table.ints("dur"),
         lane=table.ints("lane_id"),
-        name=_coded(table, "name"),
-        kind=_coded(table, "kind"),
-        family=_coded(table, "family"),
-        bound=_coded(table, "bound"),
-        collective=_coded(table, "collective"),
+        name=Coded(row, classes.texts("name")),
+        kind=Coded(table.ints("kind").astype(np.int32), _WORK_KINDS),
+        family=Coded(row, classes.texts("family")),
+        bound=Coded(row, classes.texts("bound")),
+        collective=Coded(row, classes.texts("collective")),
         group=_coded(table, "group_name"),
         bytes=table.ints("bytes"),
         launch_id=table.ints("launch_id"),

@@ -1,23 +1,33 @@
 """From an input to an open model: read, normalise, find steps, write the trace, load it."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
 
 from perfdiag.profiler.engine import EngineName, Session, open_session
 from perfdiag.profiler.facts_in_trace import facts_in_trace
+from perfdiag.profiler.limits import WIDE_SLICES, check_room
 from perfdiag.profiler.model import prepare
 from perfdiag.profiler.normalise import normalise
 from perfdiag.profiler.regions import Region, find_regions
 from perfdiag.profiler.sources.files import Blob
-from perfdiag.profiler.sources.kineto import read_kineto
+from perfdiag.profiler.sources.kineto import KinetoOptions, read_kineto
 from perfdiag.profiler.sources.perfetto import read_perfetto
 from perfdiag.profiler.steps import Step, find_steps
 from perfdiag.profiler.trace_writer import VERDICT_ONLY, TraceOptions, write_trace
 from perfdiag.trace_schemas.errors import InputError
 from perfdiag.trace_schemas.recording import Recording
 
-__all__ = ["OpenModel", "ReadOptions", "TimeUnit", "canonical_trace", "open_model", "read_blob"]
+__all__ = [
+    "EngineStart",
+    "OpenModel",
+    "ReadOptions",
+    "TimeUnit",
+    "canonical_trace",
+    "open_model",
+    "read_blob",
+]
 
 TimeUnit = Literal["ns", "us", "ms"]
 
@@ -32,6 +42,8 @@ class ReadOptions:
         device_track: regular expression for names of device tracks in foreign traces.
         time_unit: unit of the times of a JSON trace, where it is not the format's.
         deadline_s: for a call to the trace processor.
+        max_memory_bytes: refuse inputs that need more; None for what the machine has.
+        time_range_ns: look only at this part of the trace, counted from its first event.
     """
 
     engine: EngineName = "wasm"
@@ -39,6 +51,8 @@ class ReadOptions:
     device_track: str | None = None
     time_unit: TimeUnit | None = None
     deadline_s: float = 600.0
+    max_memory_bytes: int | None = None
+    time_range_ns: tuple[int, int] | None = None
 
 
 def read_blob(blob: Blob, options: ReadOptions, *, keep_args: bool = False) -> Recording:
@@ -46,11 +60,13 @@ def read_blob(blob: Blob, options: ReadOptions, *, keep_args: bool = False) -> R
 
     Raises:
         InputError: it is no trace that perfdiag reads.
+        InputTooLargeError: it needs more memory than it may take.
     """
     if blob.content == "json":
-        recording = read_kineto(
-            blob.data, blob.path, unit=options.time_unit or "us", keep_args=keep_args
-        )
+        if options.time_range_ns is None:
+            check_room(blob.path, blob.data, options.max_memory_bytes)
+        how = KinetoOptions(options.time_unit or "us", keep_args, options.time_range_ns)
+        recording = read_kineto(blob.data, blob.path, how)
     elif blob.content == "perfetto":
         recording = read_perfetto(
             blob.data,
@@ -100,12 +116,39 @@ def canonical_trace(
     return write_trace(recording, facts_in_trace(recording, steps, regions), content)
 
 
+class EngineStart:
+    """An engine that starts in the background while the input is being read."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        """Begin."""
+        self._options = options
+        pool = ThreadPoolExecutor(1)
+        self._future = pool.submit(open_session, options.engine, deadline_s=options.deadline_s)
+        pool.shutdown(wait=False)
+
+    def take(self, slices: int) -> Session:
+        """The session, one with 64-bit memory where that many slices need it."""
+        session = self._future.result()
+        if slices < WIDE_SLICES or self._options.engine == "native":
+            return session
+        session.close()
+        return open_session(self._options.engine, deadline_s=self._options.deadline_s, wide=True)
+
+    def discard(self) -> None:
+        """Close the session, which nobody took."""
+        if self._future.exception() is None:
+            self._future.result().close()
+
+
 def open_model(
-    recording: Recording, options: ReadOptions, content: TraceOptions = VERDICT_ONLY
+    recording: Recording,
+    options: ReadOptions,
+    content: TraceOptions = VERDICT_ONLY,
+    engine: EngineStart | None = None,
 ) -> OpenModel:
     """Load the recording's model into a trace processor; the caller closes it."""
     recording, steps, regions = find_structure(recording, options)
-    session = open_session(options.engine, deadline_s=options.deadline_s)
+    session = (engine or EngineStart(options)).take(len(recording.slices))
     try:
         facts = facts_in_trace(recording, steps, regions)
         session.load(write_trace(recording, facts, content))

@@ -196,7 +196,8 @@ def _unknown_markers(recording: Recording) -> list[Notice]:
         and not classify_range(name)
         and not name.startswith(("nccl:", "gloo:", "Optimizer."))
     )
-    often = [(name, count) for name, count in named.most_common(5) if count >= 3]
+    ranked = sorted(named.items(), key=lambda item: (-item[1], item[0]))
+    often = [(name, count) for name, count in ranked[:5] if count >= 3]
     if not often:
         return []
     listed = ", ".join(f"{name[:60]!r} x{count}" for name, count in often)

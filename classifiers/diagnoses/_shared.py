@@ -7,15 +7,20 @@ from numpy.typing import NDArray
 
 from perfdiag.classifiers.budget import LEAF
 from perfdiag.classifiers.facts import RankFacts
+from perfdiag.classifiers.host_states import HostState
 from perfdiag.classifiers.intervals import merge
 from perfdiag.trace_schemas.recording import Int64s
 from perfdiag.trace_schemas.report import Evidence
 
 __all__ = [
+    "Intervals",
     "ask",
+    "count_of",
+    "host_time",
     "idle_gaps",
+    "leaf_in",
     "leaf_ns",
-    "materially",
+    "longest_range",
     "per_step",
     "share_of",
     "spell",
@@ -58,13 +63,8 @@ def per_step(facts: RankFacts, total: NDArray[np.number]) -> float:
     return float(total[facts.trusted].mean()) if facts.trusted.any() else 0.0
 
 
-def materially(facts: RankFacts, time_ns: Int64s, share: float) -> bool:
-    """Whether a (steps,) time is that share of the steps that have a verdict."""
-    return share_of(facts, time_ns) >= share
-
-
 def share_of(facts: RankFacts, time_ns: Int64s) -> float:
-    """Share of the steps that have a verdict."""
+    """What a (steps,) time is of the steps that have a verdict."""
     starts, ends = windows(facts)
     whole = int((ends - starts)[facts.trusted].sum())
     return int(time_ns[facts.trusted].sum()) / whole if whole else 0.0
@@ -81,11 +81,45 @@ def split_by_step(facts: RankFacts, intervals: Intervals) -> tuple[Intervals, In
     return (starts, ends), steps
 
 
+def leaf_in(facts: RankFacts, intervals: Intervals, *leaves: str) -> Int64s:
+    """(steps,) time in some leaves inside intervals that do not overlap."""
+    parts, step = split_by_step(facts, intervals)
+    time = np.bincount(step, leaf_ns(facts, *leaves, bounds=parts), len(facts.model.steps.ts_ns))
+    return time.astype(np.int64)
+
+
 def idle_gaps(facts: RankFacts) -> Intervals:
     """Times in which nothing runs on the device, each as long as it lasts."""
     edges = facts.timeline.edges_ns
     idle = facts.timeline.active == 0
     return merge(edges[:-1][idle], edges[1:][idle])
+
+
+def longest_range(facts: RankFacts, wanted: NDArray[np.bool_]) -> tuple[str, int, int]:
+    """Name, total time and number of the ranges that take longest, of those that start in steps.
+
+    Args:
+        facts: the rank.
+        wanted: (hosts,) which to look at.
+    """
+    hosts, steps = facts.model.hosts, facts.model.steps
+    step = np.searchsorted(steps.ts_ns, hosts.ts_ns, "right") - 1
+    chosen = wanted & (step >= 0) & (hosts.ts_ns < steps.end_ns[step])
+    if not chosen.any():
+        return "", 0, 0
+    codes, length = hosts.name.codes[chosen], (hosts.end_ns - hosts.ts_ns)[chosen]
+    longest = int(np.argmax(np.bincount(codes, length)))
+    mine = codes == longest
+    return hosts.name.texts[longest], int(length[mine].sum()), int(mine.sum())
+
+
+def host_time(facts: RankFacts, state: HostState) -> Intervals:
+    """The union over all host lanes of the times in one state."""
+    unions = [by[state] for by in facts.states.unions.values()]
+    if not unions:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    starts, ends = (np.concatenate(side) for side in zip(*unions, strict=True))
+    return merge(starts, ends)
 
 
 def ask(unit: str, value: float, function: str, *arguments: int | str) -> Evidence:
@@ -105,3 +139,8 @@ def spell(time_ns: float) -> str:
         if time_ns >= scale:
             return f"{time_ns / scale:.3g} {unit}"
     return f"{time_ns:.0f} ns"
+
+
+def count_of(number: int, one: str, many: str = "") -> str:
+    """A number with its noun; the plural takes an s unless it is given."""
+    return f"{number} {one if number == 1 else many or one + 's'}"

@@ -23,6 +23,10 @@ _CELLS, _VARINTS, _FLOATS, _BLOBS, _TEXTS = 1, 2, 3, 4, 5
 _Pools = dict[int, list[memoryview]]
 
 
+_GROUP_BYTES = 4 << 20
+"""Batches that are decoded together: arrays on the way take ten times this, not the result's."""
+
+
 def decode(results: Sequence[Buffer]) -> Table:
     """The table that the `QueryResult` messages of one query hold.
 
@@ -30,14 +34,38 @@ def decode(results: Sequence[Buffer]) -> Table:
         EngineError: the messages contradict themselves.
     """
     names: list[str] = []
-    pools: _Pools = {number: [] for number in (_CELLS, _VARINTS, _FLOATS, _BLOBS, _TEXTS)}
-    for result in results:
-        for number, value in fields(result):
-            if number == _COLUMN_NAMES and isinstance(value, memoryview):
-                names.append(str(value, "utf-8", "replace"))
-            elif number == _BATCH and isinstance(value, memoryview):
-                _collect(value, pools)
-    return Table(tuple(names), _columns(len(names), pools))
+    groups: list[tuple[Column, ...]] = []
+    pools, held = _empty_pools(), 0
+    for number, value in (field for result in results for field in fields(result)):
+        if number == _COLUMN_NAMES and isinstance(value, memoryview):
+            names.append(str(value, "utf-8", "replace"))
+        elif number == _BATCH and isinstance(value, memoryview):
+            _collect(value, pools)
+            held += len(value)
+            if held > _GROUP_BYTES:
+                groups.append(_columns(len(names), pools))
+                pools, held = _empty_pools(), 0
+    groups.append(_columns(len(names), pools))
+    return Table(tuple(names), tuple(map(_join, zip(*groups, strict=True))))
+
+
+def _empty_pools() -> _Pools:
+    return {number: [] for number in (_CELLS, _VARINTS, _FLOATS, _BLOBS, _TEXTS)}
+
+
+def _join(parts: tuple[Column, ...]) -> Column:
+    """One column from its parts, which lie one below the other."""
+    if len(parts) == 1:
+        return parts[0]
+    values: dict[Cell, Any] = {}
+    for cell in dict.fromkeys(cell for part in parts for cell in part.values):
+        held = [part.values[cell] for part in parts if cell in part.values]
+        values[cell] = (
+            [item for items in held for item in items]
+            if isinstance(held[0], list)
+            else np.concatenate(held)
+        )
+    return Column(np.concatenate([part.cells for part in parts]), values)
 
 
 def _collect(batch: memoryview, pools: _Pools) -> None:

@@ -115,6 +115,20 @@ class TimedEvents:
     thread: list[Any]
     args: list[msgspec.Raw]
 
+    def between(self, start_ns: int, end_ns: int) -> "TimedEvents":
+        """The events that start and end between two times."""
+        inside = (self.ts_ns >= start_ns) & (self.ts_ns + self.dur_ns <= end_ns)
+        rows = np.flatnonzero(inside).tolist()
+        return TimedEvents(
+            self.ts_ns[rows],
+            self.dur_ns[rows],
+            self.name[rows],
+            self.category[rows],
+            [self.process[i] for i in rows],
+            [self.thread[i] for i in rows],
+            [self.args[i] for i in rows],
+        )
+
 
 @dataclass(slots=True)
 class ChromeTrace:
@@ -160,6 +174,29 @@ def read_chrome_json(data: Buffer, path: str, unit_ns: int = 1000) -> ChromeTrac
     trace = ChromeTrace(metadata)
     trace.pieces = _pieces(trace, (b"[" + bytes(data[a:b]) + b"]" for a, b in spans), unit_ns)
     return trace
+
+
+class _Start(msgspec.Struct, gc=False):
+    ph: Any = None
+    ts: Any = None
+
+
+_decode_starts = msgspec.json.Decoder(list[_Start]).decode
+
+
+def earliest_ns(data: Buffer, unit_ns: int = 1000) -> int | None:
+    """Start of the first complete event, or None where the document is damaged or unusual."""
+    fast = _split(data)
+    earliest: int | None = None
+    try:
+        for a, b in fast[1] if fast else ():
+            times = [e.ts for e in _decode_starts(b"[" + bytes(data[a:b]) + b"]") if e.ph == "X"]
+            first = min((Decimal(str(t)) for t in times if t), default=None)
+            if first is not None and (earliest is None or first * unit_ns < earliest):
+                earliest = round(first * unit_ns)
+    except (msgspec.DecodeError, ArithmeticError):
+        return None
+    return earliest
 
 
 def read_salvaged(data: Buffer, path: str, unit_ns: int = 1000) -> ChromeTrace:

@@ -5,6 +5,7 @@ read is one `Blob` a trace, unpacked, one after the other, so that a folder of r
 memory at once.
 """
 
+import errno
 import glob
 import hashlib
 import io
@@ -18,6 +19,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
@@ -46,7 +48,6 @@ _MAX_DEPTH = 4
 """Containers inside one another: a gzip in a tar in a gzip is three."""
 _MAP_FROM_BYTES = 1 << 20
 _CHUNK_BYTES = 1 << 16  # isal inflates fastest in pieces that stay in the L2 cache
-_FINE_BYTES = 64  # pieces in which the data before damage is looked for
 _DRAIN_BYTES = 1 << 20
 _HEAD_BYTES = 4096
 _GZIP = 31  # wbits of zlib for a gzip header and trailer
@@ -365,11 +366,9 @@ def _inflate(member: _Member, output: bytearray, room_bytes: int) -> tuple[int, 
 def _inflate_to_damage(member: _Member, position: int, output: bytearray) -> int:
     """Append what the piece at `position` holds before its damage; the offset of the damage."""
     inflater = _zlib.decompressobj(member.wbits)
-    for piece in _Member("", member.data, member.start, position, 0).pieces(
-        member.start, _CHUNK_BYTES
-    ):
+    for piece in replace(member, stop=position).pieces(member.start, _CHUNK_BYTES):
         inflater.decompress(piece)
-    for piece in member.pieces(position, _FINE_BYTES):
+    for piece in member.pieces(position, 1):
         try:
             output += inflater.decompress(piece)
         except _INFLATE_ERRORS:
@@ -393,7 +392,8 @@ def _cut(position: int, size_bytes: int) -> Notice:
 def _open_tar(blob: Blob, depth: int, room_bytes: int) -> Iterator[Blob]:
     data = memoryview(blob.data)
     with tarfile.open(fileobj=io.BufferedReader(_View(data)), mode="r:") as archive:
-        members, notices = _tar_members(archive, blob.notices)
+        members, notices = _tar_members(archive, data)
+    notices = blob.notices + notices
     for member in sorted(members, key=lambda info: info.name):
         stop = member.offset_data + member.size
         found = notices if member is members[-1] else ()
@@ -405,17 +405,17 @@ def _open_tar(blob: Blob, depth: int, room_bytes: int) -> Iterator[Blob]:
 
 
 def _tar_members(
-    archive: tarfile.TarFile, notices: tuple[Notice, ...]
+    archive: tarfile.TarFile, data: memoryview
 ) -> tuple[list[tarfile.TarInfo], tuple[Notice, ...]]:
-    """The files of a tar in the order in which they lie; the notices belong to the last one."""
+    """The files of a tar in the order in which they lie, and whether some are lost."""
     members: list[tarfile.TarInfo] = []
-    try:
+    with suppress(tarfile.TarError, EOFError, OSError, ValueError):
         members += (info for info in archive if info.isreg() and not info.issparse())
-    except (tarfile.TarError, EOFError, ValueError) as error:
-        what = f"The tar archive is damaged near byte {archive.offset} ({error})"
-        lost = Notice("input.corrupt", "error", 1, f"{what}; members behind it are lost.")
-        notices = (*notices, lost)
-    return members, notices
+    # tarfile takes a damaged header for the end; the end is a block of zeros, or the cut.
+    if not bytes(data[archive.offset : archive.offset + tarfile.BLOCKSIZE]).strip(b"\0"):
+        return members, ()
+    message = f"The tar archive is damaged at byte {archive.offset}; what lies behind it is lost."
+    return members, (Notice("input.corrupt", "error", 1, message),)
 
 
 def _open_zip(blob: Blob, depth: int, room_bytes: int) -> Iterator[Blob]:
@@ -423,17 +423,16 @@ def _open_zip(blob: Blob, depth: int, room_bytes: int) -> Iterator[Blob]:
     try:
         with zipfile.ZipFile(io.BufferedReader(_View(data))) as archive:
             members = [info for info in archive.infolist() if not info.is_dir()]
-    except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
+    except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError) as error:
         yield _skip(blob, f"is a damaged zip archive ({error}); copy it again")
         return
     for info in sorted(members, key=lambda info: info.filename):
         member = replace(blob, path=f"{blob.path}!{info.filename}")
         content = _zip_member(member, info, room_bytes)
-        yield from (
-            _unpack(content, depth, room_bytes - len(content.data))
-            if not (content.skipped)
-            else (content,)
-        )
+        if content.skipped:
+            yield content
+        else:
+            yield from _unpack(content, depth, room_bytes - len(content.data))
 
 
 def _zip_member(blob: Blob, info: zipfile.ZipInfo, room_bytes: int) -> Blob:
@@ -444,15 +443,17 @@ def _zip_member(blob: Blob, info: zipfile.ZipInfo, room_bytes: int) -> Blob:
     lengths = bytes(data[info.header_offset + 26 : info.header_offset + 30])
     start = info.header_offset + 30 + sum(struct.unpack("<2H", lengths.ljust(4, b"\0")))
     stop = min(start + info.compress_size, len(data))
-    if info.compress_type == zipfile.ZIP_STORED:
-        return replace(blob, data=data[start:stop])
-    if info.compress_type != zipfile.ZIP_DEFLATED:
+    notices: tuple[Notice, ...] = ()
+    content = data[start:stop]
+    if info.compress_type == zipfile.ZIP_DEFLATED:
+        output = bytearray()
+        _, notices = _inflate(_Member(blob.path, data, start, stop, _DEFLATE), output, room_bytes)
+        content = memoryview(output).toreadonly()
+    elif info.compress_type != zipfile.ZIP_STORED:
         return _skip(blob, "is compressed in a way that only an unpacker knows; unpack it first")
-    output = bytearray()
-    _, notices = _inflate(_Member(blob.path, data, start, stop, _DEFLATE), output, room_bytes)
-    if not notices and _zlib.crc32(output) != info.CRC:
+    if not notices and _zlib.crc32(content) != info.CRC:
         notices = (_damage(start, stop),)
-    return replace(blob, data=memoryview(output).toreadonly(), notices=blob.notices + notices)
+    return replace(blob, data=content, notices=blob.notices + notices)
 
 
 class _View(io.RawIOBase):
@@ -471,8 +472,7 @@ class _View(io.RawIOBase):
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: len(self._data)}[whence]
         if base + offset < 0:
-            msg = f"negative position {base + offset}"
-            raise ValueError(msg)
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))  # zipfile counts on it
         self._position = base + offset
         return self._position
 

@@ -15,6 +15,7 @@ from perfdiag.profiler.sources.chrome_json import (
     Buffer,
     ChromeTrace,
     TimedEvents,
+    earliest_ns,
     hashable,
     read_chrome_json,
     read_salvaged,
@@ -35,7 +36,7 @@ from perfdiag.trace_schemas.recording import (
     Slices,
 )
 
-__all__ = ["UNITS_NS", "read_kineto"]
+__all__ = ["UNITS_NS", "KinetoOptions", "read_kineto"]
 
 UNITS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000}
 
@@ -52,22 +53,52 @@ UNDECIDED = -1
 """Kind of a slice whose category says nothing: its lane decides."""
 
 
-def read_kineto(data: Buffer, path: str, *, unit: str = "us", keep_args: bool = False) -> Recording:
+@dataclass(frozen=True, slots=True)
+class KinetoOptions:
+    """How a Kineto trace is read.
+
+    Attributes:
+        unit: unit of `ts` and `dur` (`ns`, `us`, `ms`); the format says `us`.
+        keep_args: keep the original arguments of every event as JSON text.
+        time_range_ns: keep only what lies in this part of the trace, from its first event on.
+    """
+
+    unit: str = "us"
+    keep_args: bool = False
+    time_range_ns: tuple[int, int] | None = None
+
+
+def read_kineto(data: Buffer, path: str, options: KinetoOptions | None = None) -> Recording:
     """Read a PyTorch profiler trace; times are in the source's own ns, not yet rebased.
 
     Args:
         data: the JSON text, decompressed.
         path: what the user named, for messages; a rank in its name is used as a last resort.
-        unit: unit of `ts` and `dur` (`ns`, `us`, `ms`); the format says `us`.
-        keep_args: keep the original arguments of every event as JSON text.
+        options: units, and how much to keep.
 
     Raises:
         InputError: the document is no trace, or nothing of it can be read.
     """
+    options = options or KinetoOptions()
+    unit_ns = UNITS_NS[options.unit]
+    span = _absolute(data, path, options, unit_ns)
     try:
-        return _assemble(read_chrome_json(data, path, UNITS_NS[unit]), path, unit, keep_args)
+        return _assemble(read_chrome_json(data, path, unit_ns), path, options, span)
     except msgspec.DecodeError:
-        return _assemble(read_salvaged(data, path, UNITS_NS[unit]), path, unit, keep_args)
+        return _assemble(read_salvaged(data, path, unit_ns), path, options, span)
+
+
+Span = tuple[int, int] | None
+
+
+def _absolute(data: Buffer, path: str, options: KinetoOptions, unit_ns: int) -> Span:
+    """The time range in the source's own time."""
+    if options.time_range_ns is None:
+        return None
+    start = earliest_ns(data, unit_ns)
+    if start is None:
+        raise InputError(path, "is damaged, so that a time range of it cannot be found")
+    return start + options.time_range_ns[0], start + options.time_range_ns[1]
 
 
 @dataclass(slots=True)
@@ -105,20 +136,26 @@ class _Lanes:
         return np.fromiter(map(ids.__getitem__, pairs), np.int32, len(pairs))
 
 
-def _assemble(trace: ChromeTrace, path: str, unit: str, keep_args: bool) -> Recording:
+def _assemble(trace: ChromeTrace, path: str, options: KinetoOptions, span: Span) -> Recording:
     columns, lanes = _Columns(), _Lanes()
     for piece in trace.pieces:
-        _add(columns, lanes, trace, piece, keep_args)
-    others = read_others(trace, UNITS_NS[unit])
-    for piece in others.pieces:
-        _add(columns, lanes, trace, piece, keep_args)
+        _add(columns, lanes, trace, _within(piece, span), options.keep_args)
+    others, instants = read_others(trace, UNITS_NS[options.unit]), 0
+    for piece in (_within(p, span) for p in others.pieces):
+        _add(columns, lanes, trace, piece, options.keep_args)
+        instants = len(piece.ts_ns)
     if not columns.count:
         raise InputError(path, "holds no event with a time: nothing to analyse")
     header = read_header(trace.metadata, path)
     slices, devices = _join(columns)
     made = _make_lanes(lanes, others, slices, devices, {d.ordinal for d in header.devices})
-    slices = _settle_kinds(slices, made, others.instants)
+    slices = _settle_kinds(slices, made, instants if others.instants else 0)
     return _recording(trace, path, header, others, slices, made)
+
+
+def _within(piece: TimedEvents, span: Span) -> TimedEvents:
+    """The events of a time range: what starts and ends in it, so that no step is half there."""
+    return piece if span is None else piece.between(*span)
 
 
 def _add(

@@ -104,9 +104,7 @@ def _facts(table: Table) -> dict[str, list[_Fact]]:
     """Facts by category, without its prefix, in the order in which they were written."""
     found: dict[int, tuple[str, _Fact]] = {}
     for number, category, name, key, integer, real, text in table.rows():
-        fact = found.setdefault(
-            cast(int, number), (str(category), _Fact(str(name or ""), {}))
-        )[1]
+        fact = found.setdefault(cast(int, number), (str(category), _Fact(str(name or ""), {})))[1]
         values = [value for value in (integer, real, text) if value is not None]
         fact.args[str(key)] = values[0] if values else ""
     by_category: dict[str, list[_Fact]] = {}

@@ -65,11 +65,12 @@ _COMMA = re.compile(_WS + rb",?")
 _MEMBER = re.compile(_WS + rb"(" + _STRING + rb")" + _WS + rb":" + _WS, re.DOTALL)
 # An object after a colon is a value inside an event, not an event.
 _START = re.compile(rb':\s*\{|(\{\s*"' + _EVENT_KEY + rb'"\s*:)')
-_LIST_END = re.compile(rb'\]\s*(?:,\s*"|\}\s*\Z|\Z)')
+_BESIDE_EVENTS = rb',\s*"(?!' + _EVENT_KEY + rb'"\s*:)'
+_LIST_END = re.compile(rb"\]\s*(?:" + _BESIDE_EVENTS + rb"|\}\s*\Z|\Z)")
 # Behind damage a `]` may close a list inside an event: the surest signs are tried first.
 _LIST_ENDS_AFTER_DAMAGE = (
     re.compile(rb"\](?=\s*(?:,\s*" + _TOP_KEY + rb"\s*:|\}\s*\Z))"),
-    re.compile(rb'(?<=\})\s*\](?=\s*(?:,\s*"|\Z))'),
+    re.compile(rb"(?<=\})\s*\](?=\s*(?:" + _BESIDE_EVENTS + rb"|\Z))"),
 )
 _TOP_MEMBER = re.compile(_TOP_KEY + rb"\s*:")
 _EVENTS_MEMBER = re.compile(rb'"traceEvents"\s*:\s*\[')

@@ -241,6 +241,13 @@ def test_a_closing_bracket_among_events_does_not_end_the_list() -> None:
     assert "input.corrupt" in counts(saved)
 
 
+def test_an_event_closed_too_early_does_not_end_the_list() -> None:
+    """What goes on with a key of an event is not metadata."""
+    saved = salvage(listed(GOOD, b'{"ph": "X", "ts": 1}], "dur": 3}', GOOD), "t.json")
+    assert decoded(saved) == [event(), {"ph": "X", "ts": 1}, event()]
+    assert counts(saved) == {"input.corrupt": 1}
+
+
 def test_deep_events_are_read() -> None:
     """Nesting beyond what one pattern takes is read token by token."""
     deep = event(args={"a": json.loads("[" * 40 + "]" * 40)})
@@ -353,6 +360,7 @@ def laid_out(events: Sequence[object], indent: int | None) -> tuple[bytes, list[
 
 
 @given(EVENTS, st.dictionaries(st.text(), NESTED, max_size=3), st.booleans())
+@settings(deadline=None)
 def test_valid_json_is_read_as_json_reads_it(
     events: list[Any], metadata: dict[str, Any], ascii_only: bool
 ) -> None:
@@ -366,6 +374,7 @@ def test_valid_json_is_read_as_json_reads_it(
 
 
 @given(EVENTS, st.sampled_from([None, 1]), st.data())
+@settings(deadline=None)
 def test_a_cut_anywhere_keeps_every_complete_event(
     events: list[Any], indent: int | None, data: st.DataObject
 ) -> None:
@@ -378,7 +387,7 @@ def test_a_cut_anywhere_keeps_every_complete_event(
 
 
 @given(EVENTS, st.binary(min_size=1, max_size=20), st.sampled_from([None, 1]), st.data())
-@settings(max_examples=300)
+@settings(deadline=None)
 def test_garbage_without_braces_costs_one_event(
     events: list[Any], garbage: bytes, indent: int | None, data: st.DataObject
 ) -> None:
@@ -393,23 +402,21 @@ def test_garbage_without_braces_costs_one_event(
     assert found[len(found) - len(behind) :] == behind
 
 
-@given(EVENTS, st.binary(min_size=1, max_size=40) | st.text('{}[]",:ph\\ 1').map(str.encode))
-@settings(max_examples=300)
-def test_any_garbage_anywhere_keeps_what_lies_before(events: list[Any], garbage: bytes) -> None:
-    """Nothing but InputError is raised, and the events before the damage come back."""
+@given(EVENTS, st.binary(max_size=40) | st.text('{}[]",:ph\\ 1').map(str.encode), st.data())
+@settings(deadline=None)
+def test_any_garbage_anywhere_keeps_what_lies_before(
+    events: list[Any], garbage: bytes, data: st.DataObject
+) -> None:
+    """The events before the damage come back, whatever the damage is."""
     text, spans = laid_out(events, None)
-    for at in range(0, len(text), 17):
-        before = [e for e, (_, stop) in zip(events, spans, strict=True) if stop <= at]
-        try:
-            saved = salvage(text[:at] + garbage + text[at:], "t.json")
-        except InputError:
-            assert not before
-            continue
-        assert decoded(saved)[: len(before)] == before
+    at = data.draw(st.integers(1, len(text)))
+    before = [e for e, (_, stop) in zip(events, spans, strict=True) if stop <= at]
+    saved = salvage(text[:at] + garbage + text[at:], "t.json")
+    assert decoded(saved)[: len(before)] == before
 
 
 @given(st.binary(max_size=200) | st.text('{}[]",:ph\\ 1\n').map(str.encode))
-@settings(max_examples=300)
+@settings(deadline=None)
 def test_any_bytes_are_read_or_refused(garbage: bytes) -> None:
     """Whatever comes back is valid JSON."""
     for text in (garbage, b"[" + garbage, b'{"traceEvents": [' + garbage):

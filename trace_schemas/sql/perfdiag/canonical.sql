@@ -120,6 +120,8 @@ WHERE
 
 -- Classes of device work by name, from perfdiag's table of kernel families.
 CREATE PERFETTO TABLE _canonical_kernel_class(
+  -- Number of the class within the trace.
+  id LONG,
   -- Name of the kernel, copy, fill or collective.
   name STRING,
   -- Kernel family.
@@ -130,6 +132,7 @@ CREATE PERFETTO TABLE _canonical_kernel_class(
   collective STRING
 ) AS
 SELECT
+  min(id) AS id,
   name,
   min(extract_arg(arg_set_id, 'debug.family')) AS family,
   min(extract_arg(arg_set_id, 'debug.bound')) AS bound,

@@ -187,3 +187,26 @@ SELECT
 FROM _perfdiag_work
 WHERE
   coalesce(device_id, -1) = $device_id AND kind = 'kernel' AND family = $family;
+
+-- Time of the copies that block the host, see `perfdiag_blocking_copy`.
+CREATE PERFETTO FUNCTION perfdiag_blocking_copy_ns()
+-- Sum of their durations.
+RETURNS LONG AS
+SELECT
+  coalesce(sum(dur), 0)
+FROM perfdiag_blocking_copy;
+
+-- Time of the collectives of one operation.
+CREATE PERFETTO FUNCTION perfdiag_collective_ns(
+  -- Operation, as `perfdiag_collective.op`.
+  op STRING,
+  -- Lane: `perfdiag_lane.lane_id`.
+  lane_id LONG
+)
+-- Sum of their durations.
+RETURNS LONG AS
+SELECT
+  coalesce(sum(dur), 0)
+FROM _perfdiag_work
+WHERE
+  kind = 'collective' AND collective = $op AND lane_id = $lane_id;

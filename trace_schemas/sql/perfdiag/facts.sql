@@ -4,6 +4,29 @@ INCLUDE PERFETTO MODULE perfdiag.evidence;
 
 INCLUDE PERFETTO MODULE perfdiag.model;
 
+-- Names of device work, each once: rows of work are many, and text is slow to fetch.
+CREATE PERFETTO VIEW _perfdiag_class_fact(
+  -- Number of the class.
+  id LONG,
+  -- Name of the work.
+  name STRING,
+  -- Kernel family.
+  family STRING,
+  -- `compute`, `memory` or `unclassified`.
+  bound STRING,
+  -- Collective operation, '' for other work.
+  collective STRING
+) AS
+SELECT
+  id,
+  name,
+  family,
+  bound,
+  collective
+FROM _canonical_kernel_class
+ORDER BY
+  id;
+
 -- Device work with its launch.
 CREATE PERFETTO VIEW _perfdiag_work_fact(
   -- Slice.
@@ -16,16 +39,10 @@ CREATE PERFETTO VIEW _perfdiag_work_fact(
   dur DURATION,
   -- Lane.
   lane_id LONG,
-  -- Name.
-  name STRING,
-  -- `kernel`, `copy`, `fill` or `collective`.
-  kind STRING,
-  -- Kernel family.
-  family STRING,
-  -- `compute`, `memory` or `unclassified`.
-  bound STRING,
-  -- Collective operation.
-  collective STRING,
+  -- Name and what follows from it: `_perfdiag_class_fact.id`.
+  class_id LONG,
+  -- 0 kernel, 1 copy, 2 fill, 3 collective.
+  kind LONG,
   -- Process group of a collective, NULL where the trace does not say.
   group_name STRING,
   -- Bytes of a copy, fill or collective, NULL where unknown.
@@ -45,11 +62,8 @@ SELECT
   ts,
   dur,
   lane_id,
-  name,
-  kind,
-  family,
-  bound,
-  work.collective,
+  class_id,
+  CASE kind WHEN 'kernel' THEN 0 WHEN 'copy' THEN 1 WHEN 'fill' THEN 2 ELSE 3 END AS kind,
   collective.group_name,
   iif(kind = 'collective', collective.bytes, extract_arg(arg_set_id, 'debug.bytes')) AS bytes,
   launch_id,

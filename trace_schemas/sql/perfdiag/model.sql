@@ -185,6 +185,8 @@ CREATE PERFETTO TABLE _perfdiag_work(
   name STRING,
   -- `kernel`, `copy`, `fill` or `collective`.
   kind STRING,
+  -- Class of its name: `_canonical_kernel_class.id`.
+  class_id LONG,
   -- Kernel family.
   family STRING,
   -- What the family is bound by: `compute`, `memory` or `unclassified`.
@@ -211,6 +213,7 @@ SELECT
   lane.lane_id,
   work.name,
   work.category AS kind,
+  class.id AS class_id,
   class.family,
   class.bound,
   class.collective,

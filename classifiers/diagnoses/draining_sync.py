@@ -1,0 +1,121 @@
+"""The host reads a result in the middle of the work, and the device runs dry.
+
+What it finds:
+    Calls that wait for the device after which the device has nothing to do: `.item()`, `.cpu()`,
+    `nonzero()`, boolean indexing, `torch.cuda.synchronize()`.
+
+Why it costs time:
+    The host normally runs ahead and keeps a queue. A call that waits until the queue is empty
+    makes the device wait in turn, for as long as the host needs to fill it again.
+
+How it is told apart:
+    By what follows the call, not by its length: only idle time between the moment at which the
+    device ran dry under a blocking call and the next work is claimed. A long wait for a device
+    that stays busy costs nothing.
+
+Example:
+    Five `.item()` of 64 us; after each the device idles for 140 us.
+
+What to do:
+    Keep values on the device, and read them rarely or late. A host that no longer waits gains the
+    time that it waited; half of that is the least. All of the idle time is saved where the work of
+    the host on the values it read goes too.
+
+References:
+    https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html
+    https://docs.pytorch.org/docs/stable/generated/torch.cuda.set_sync_debug_mode.html
+    https://github.com/pytorch/pytorch/issues/72511
+"""
+
+from collections import Counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perfdiag.classifiers.claims import claim
+from perfdiag.classifiers.diagnoses._shared import (
+    ask,
+    count_of,
+    host_time,
+    idle_gaps,
+    leaf_ns,
+    per_step,
+    share_of,
+    spell,
+    windows,
+    within,
+)
+from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Threshold
+from perfdiag.classifiers.facts import RankFacts
+from perfdiag.classifiers.host_states import HostState
+
+SOME_STAY = Threshold(0.5, "share", "a choice: half of the reads turn out to be needed at once")
+
+DIAGNOSIS = Diagnosis(
+    id="draining_sync",
+    layer="framework",
+    title="Synchronisation drains the launch queue",
+    title_ok="No synchronisation lets the device run dry",
+    needs=("device", "host"),
+    confidence=0.7,
+    thresholds={"share": MATERIAL, "some_stay": SOME_STAY},
+    how=(
+        "Find the lines with torch.cuda.set_sync_debug_mode('warn') (PyTorch 1.10 or later). Sum "
+        "losses and metrics on the device and read them every N steps, or copy them to pinned "
+        "memory with non_blocking=True and read them a step later. Replace nonzero() and boolean "
+        "indexing by torch.where or masks of fixed shape, `if tensor:` by torch.where, and clip "
+        "gradients with error_if_nonfinite=False."
+    ),
+    verify="Record again: the leaf `sync` shrinks, and the calls named above are fewer.",
+    refuted_by="the device stays idle as long with the calls removed: then the host is too slow",
+)
+
+
+def diagnose(facts: RankFacts) -> Finding:
+    """Look for idle time after blocking calls that drained the device."""
+    refill = leaf_ns(facts, "sync")
+    share = share_of(facts, refill)
+    if share < MATERIAL.value:
+        return DIAGNOSIS.quiet(f"The device refills for {share:.1%} of the time.")
+    blocked = within(host_time(facts, HostState.BLOCKED), windows(facts))
+    gained = np.minimum(blocked / np.maximum(refill, 1), 1.0)
+    (api, op), drained = _worst_call(facts)
+    count = int((facts.model.calls.api.where(api) & facts.model.calls.op.where(op)).sum())
+    caller = f"{op} ({api})" if op else api
+    why = (
+        f"After calls that wait for the device it idles for {spell(per_step(facts, refill))} of a "
+        f"step ({share:.0%}), until work arrives again. Most of it follows {caller}: "
+        f"{count_of(count, 'call')} in the trace, of which {drained} let the queue run dry."
+    )
+    return DIAGNOSIS.fires(
+        why,
+        [claim(windows(facts), ["sync"], low=SOME_STAY.value * gained, high=1.0)],
+        [ask("calls", count, "perfdiag_blocking_calls", api, op)],
+    )
+
+
+def _worst_call(facts: RankFacts) -> tuple[tuple[str, str], int]:
+    """The call and operator after which the device refills longest, and how many drained it."""
+    starts, ends = idle_gaps(facts)
+    refill = leaf_ns(facts, "sync", bounds=(starts, ends))
+    row = _under_way(facts, starts)
+    known = (row >= 0) & (refill > 0)
+    calls = facts.model.calls
+    keys = list(zip(calls.api.take(row[known]), calls.op.take(row[known]), strict=True))
+    if not keys:
+        return ("", ""), 0
+    time: Counter[tuple[str, str]] = Counter()
+    for key, length in zip(keys, refill[known].tolist(), strict=True):
+        time[key] += length
+    worst = max(sorted(time), key=lambda key: time[key])
+    drained = {r for r, key in zip(row[known].tolist(), keys, strict=True) if key == worst}
+    return worst, len(drained)
+
+
+def _under_way(facts: RankFacts, times_ns: Int64s) -> NDArray[np.int64]:
+    """(n,) row of the blocking call that began last before each time and holds it, or -1."""
+    calls = facts.model.calls
+    sync = np.flatnonzero(calls.role.where("sync"))
+    at = np.searchsorted(calls.ts_ns[sync], times_ns, "left") - 1
+    row = sync[np.maximum(at, 0)] if len(sync) else np.full(len(times_ns), -1)
+    return np.where((at >= 0) & (calls.end_ns[row] >= times_ns), row, -1)

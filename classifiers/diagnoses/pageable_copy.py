@@ -1,0 +1,121 @@
+"""Copies between host and device that stop the host.
+
+What it finds:
+    Copies from or to pageable memory, and copies made with a call that returns only when they are
+    done, while nothing else runs on the device.
+
+Why it costs time:
+    The device can only read memory that cannot be paged out. From pageable memory the driver
+    copies through a small pinned buffer of its own, at a fraction of the link's speed, and the
+    host stands still in a call that is named asynchronous. Nothing is queued meanwhile.
+
+How it is told apart:
+    By the memory kind in the copy's name ("Memcpy HtoD (Pageable -> Device)"), or by its call
+    (`hipMemcpyWithStream`, `cudaMemcpy`). Only time in which neither kernels nor collectives run
+    is claimed, and after a copy to the device the idle time until work arrives again.
+
+Example:
+    A batch of 87 MB copied at 6 GB/s: 14.5 ms of a step of 16 ms.
+
+What to do:
+    Copy from pinned memory, asynchronously, one batch ahead. Pinned memory alone saves about half
+    the copy; a copy that runs beside the compute costs nothing.
+
+References:
+    https://developer.nvidia.com/blog/how-optimize-data-transfers-cuda-cc/
+    https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html
+"""
+
+import re
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perfdiag.classifiers.claims import claim
+from perfdiag.classifiers.diagnoses._shared import (
+    Intervals,
+    ask,
+    count_of,
+    idle_gaps,
+    leaf_in,
+    per_step,
+    share_of,
+    spell,
+)
+from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Threshold
+from perfdiag.classifiers.facts import RankFacts
+from perfdiag.classifiers.intervals import merge
+from perfdiag.profiler.model import Model
+from perfdiag.trace_schemas.recording import Int64s
+
+PINNED = Threshold(
+    0.5,
+    "share of a pageable copy's time",
+    "pinned copies are about twice as fast: developer.nvidia.com/blog/"
+    "how-optimize-data-transfers-cuda-cc",
+)
+
+DIAGNOSIS = Diagnosis(
+    id="pageable_copy",
+    layer="input-pipeline",
+    title="Copies between host and device block the host",
+    title_ok="No exposed copies from or to pageable memory",
+    needs=("device",),
+    confidence=0.8,
+    thresholds={"share": MATERIAL, "pinned": PINNED},
+    how=(
+        "Pin and do not block: DataLoader(pin_memory=True) and batch.to(device, "
+        "non_blocking=True); for tensors of your own, tensor.pin_memory() once and copy_(..., "
+        "non_blocking=True). Copy the next batch on a second torch.cuda.Stream beside the step. "
+        "To the host: a pinned target, non_blocking=True, and an event before it is read."
+    ),
+    verify="Record again: the copies read `Pinned`, and the leaf `copy` shrinks.",
+    refuted_by="the copies stay as long from pinned memory, so that the link is the limit",
+)
+
+_TO_DEVICE = re.compile(r"HtoD|HostToDevice|\(Pageable ->")
+_ACROSS = re.compile(r"HtoD|DtoH|HostToDevice|DeviceToHost")
+
+
+def diagnose(facts: RankFacts) -> Finding:
+    """Look for blocking copies that nothing hides."""
+    work = facts.model.work
+    blocking = _blocking(facts.model)
+    rows = np.flatnonzero(blocking & (work.device == facts.timeline.device))
+    if not len(rows):
+        return DIAGNOSIS.quiet("No copy from or to pageable memory, none by a blocking call.")
+    copies, refills = _intervals(facts, rows)
+    exposed = leaf_in(facts, copies, "copy") + leaf_in(facts, refills, "sync")
+    share = share_of(facts, exposed)
+    if share < MATERIAL.value:
+        return DIAGNOSIS.quiet(f"Blocking copies hold up the device for {share:.1%} of the time.")
+    total = int((work.end_ns - work.ts_ns)[blocking].sum())
+    pageable = int(work.name.map(lambda name: "Pageable" in name, np.bool_)[blocking].sum())
+    why = (
+        f"The host waits for {count_of(int(blocking.sum()), 'copy', 'copies')} between host and "
+        f"device, {pageable} of them from or to pageable memory: {spell(total)} in all, and "
+        f"{spell(per_step(facts, exposed))} of a step ({share:.0%}) in which nothing else runs."
+    )
+    claims = [
+        claim(copies, ["copy"], low=PINNED.value, high=1.0),
+        claim(refills, ["sync"], low=0.0, high=1.0),
+    ]
+    return DIAGNOSIS.fires(why, claims, [ask("ns", total, "perfdiag_blocking_copy_ns")])
+
+
+def _blocking(model: Model) -> NDArray[np.bool_]:
+    """(work,) the rows of `perfdiag_blocking_copy`."""
+    work, calls = model.work, model.calls
+    pageable = work.name.map(lambda name: "Pageable" in name, np.bool_)
+    across = work.name.map(lambda name: bool(_ACROSS.search(name)), np.bool_)
+    waited = np.isin(work.launch_id, calls.id[calls.role.where("sync")]) & (work.launch_id >= 0)
+    return np.asarray(work.kind.where("copy") & (pageable | (across & waited)))
+
+
+def _intervals(facts: RankFacts, rows: Int64s) -> tuple[Intervals, Intervals]:
+    """The copies, and the idle times that begin where one to the device ends."""
+    work = facts.model.work
+    inward = work.name.map(lambda name: bool(_TO_DEVICE.search(name)), np.bool_)[rows]
+    starts, ends = idle_gaps(facts)
+    after = np.isin(starts, work.end_ns[rows[inward]])
+    return merge(work.ts_ns[rows], work.end_ns[rows]), (starts[after], ends[after])

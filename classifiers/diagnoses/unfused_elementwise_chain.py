@@ -1,0 +1,142 @@
+"""Chains of kernels that only move memory, one after the other.
+
+What it finds:
+    Runs of three or more kernels on one stream, back to back, each of which reads tensors, does
+    little with them and writes them: pointwise operations, casts, dropout, softmax, norms.
+
+Why it costs time:
+    Each kernel reads its input from memory and writes its output there. A fused kernel reads once
+    and writes once, and keeps what lies between in registers.
+
+How it is told apart:
+    By the families of the kernels' names, their order on the stream, and gaps too short for
+    anything to happen between. Kernels that a compiler has fused already are not counted. Only time
+    in which no kernel bound by arithmetic runs is claimed.
+
+Example:
+    Bias, GELU, dropout and the residual sum as four kernels over the same 128 MiB.
+
+What to do:
+    Let a compiler fuse the chain, or take a fused kernel. A chain of k kernels over the same data
+    saves at most (k-1)/k of its time; the longest kernel stays in any case. The trace does not
+    show whether kernels share their data, so no chain counts as more than four.
+
+References:
+    https://docs.pytorch.org/docs/stable/torch.compiler.html
+    https://horace.io/brrr_intro.html
+    https://arxiv.org/abs/2007.00072
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perfdiag.classifiers.claims import claim
+from perfdiag.classifiers.diagnoses._shared import (
+    ask,
+    count_of,
+    leaf_in,
+    per_step,
+    share_of,
+    spell,
+)
+from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Threshold
+from perfdiag.classifiers.facts import RankFacts
+from perfdiag.classifiers.intervals import merge
+from perfdiag.trace_schemas.recording import Int64s
+
+FUSABLE = ("copy", "elementwise", "fill", "loss", "norm", "random", "softmax")
+
+SHORTEST = Threshold(3, "kernels", "a choice: pairs are too common by chance")
+GAP = Threshold(10_000, "ns", "a launch on an idle device takes 3 to 12 us in the traces at hand")
+LONGEST = Threshold(
+    4, "kernels in one", "a choice: longer runs mostly go over several tensors (optimisers)"
+)
+SHARED = Threshold(0.5, "share", "a choice: half of a chain's kernels share their data")
+
+DIAGNOSIS = Diagnosis(
+    id="unfused_elementwise_chain",
+    layer="compiler",
+    title="Chains of elementwise kernels are not fused",
+    title_ok="No long chains of elementwise kernels",
+    needs=("device",),
+    confidence=0.5,
+    thresholds={
+        "share": MATERIAL,
+        "shortest": SHORTEST,
+        "gap": GAP,
+        "longest": LONGEST,
+        "shared": SHARED,
+    },
+    how=(
+        "torch.compile (PyTorch 2.0 or later) on the module or the function around the chain; "
+        "AdamW(fused=True) (2.0) for optimisers; fused norms and activations (Apex, Transformer "
+        "Engine, Liger Kernel); channels_last for convolutions with norms. JAX: inside jit."
+    ),
+    verify="Record again: `triton_poi_` or other fused kernels stand for the chain.",
+    refuted_by="the kernels of the chain work on different tensors",
+)
+
+
+def diagnose(facts: RankFacts) -> Finding:
+    """Look for chains of fusable kernels."""
+    rows, chain = _chains(facts)
+    if not len(rows):
+        return DIAGNOSIS.quiet("No chain of three elementwise kernels or more.")
+    work = facts.model.work
+    length = (work.end_ns - work.ts_ns)[rows].astype(np.float64)
+    spans = (work.ts_ns[rows], work.end_ns[rows])
+    time = leaf_in(facts, merge(*spans), "memory_kernel")
+    share = share_of(facts, time)
+    if share < MATERIAL.value:
+        return DIAGNOSIS.quiet(f"Chains of elementwise kernels take {share:.1%} of the time.")
+    high = _fused_away(length, chain)[chain]
+    family, total = _largest_family(facts, rows)
+    why = (
+        f"{count_of(int(chain.max()) + 1, 'chain')} of {SHORTEST.value:.0f} and more elementwise "
+        f"kernels, {len(rows)} kernels in all, take {spell(per_step(facts, time))} of a step "
+        f"({share:.0%}). All kernels of the family {family!r} together run for {spell(total)} in "
+        "the trace."
+    )
+    return DIAGNOSIS.fires(
+        why,
+        [claim(spans, ["memory_kernel"], low=SHARED.value * high, high=high)],
+        [ask("ns", total, "perfdiag_family_ns", facts.timeline.device, family)],
+    )
+
+
+def _chains(facts: RankFacts) -> tuple[Int64s, Int64s]:
+    """Rows of kernels that lie in chains, and the number of each one's chain."""
+    work = facts.model.work
+    here = np.flatnonzero(
+        (work.device == facts.timeline.device)
+        & work.kind.where("kernel", "collective", "copy", "fill")
+    )
+    rows = here[np.lexsort((work.ts_ns[here], work.lane[here]))]
+    fusable = (work.family.where(*FUSABLE) & work.kind.where("kernel"))[rows]
+    lane, start, end = work.lane[rows], work.ts_ns[rows], work.end_ns[rows]
+    joined = fusable[1:] & fusable[:-1] & (lane[1:] == lane[:-1])
+    joined &= start[1:] - end[:-1] <= GAP.value
+    run = np.concatenate(([0], np.cumsum(~joined)))[: len(rows)]
+    long = (
+        fusable & (np.bincount(run, minlength=1)[run] >= SHORTEST.value) if len(rows) else fusable
+    )
+    _, chain = np.unique(run[long], return_inverse=True)
+    return rows[long], chain.astype(np.int64)
+
+
+def _fused_away(length: NDArray[np.float64], chain: Int64s) -> NDArray[np.float64]:
+    """(chains,) share of a chain's time that one kernel in its place does not need."""
+    total = np.bincount(chain, length)
+    longest = np.zeros(len(total))
+    np.maximum.at(longest, chain, length)
+    return 1.0 - np.maximum(longest, total / LONGEST.value) / np.maximum(total, 1)
+
+
+def _largest_family(facts: RankFacts, rows: Int64s) -> tuple[str, int]:
+    """The family that takes most of the chains, and the time of all its kernels."""
+    work = facts.model.work
+    length = work.end_ns - work.ts_ns
+    codes = work.family.codes[rows]
+    family = work.family.texts[int(np.argmax(np.bincount(codes, length[rows])))]
+    kernel = work.kind.where("kernel") & (work.device == facts.timeline.device)
+    return family, int(length[kernel & work.family.where(family)].sum())

@@ -1,0 +1,226 @@
+"""Write the parts of the documentation that follow from the code: `python docs/generate.py`.
+
+A page marks such a part with `<!-- begin NAME ARGUMENTS -->` and `<!-- end -->`. What stands
+between the two is what the block NAME returns; the rest of the page is written by hand.
+"""
+
+import inspect
+import re
+import typing
+from collections.abc import Callable, Iterable, Iterator
+from importlib.resources import files
+from pathlib import Path
+from textwrap import dedent
+
+import typer
+
+from perfdiag.classifiers import analysis
+from perfdiag.classifiers.diagnoses import all_diagnoses
+from perfdiag.classifiers.diagnosis import HEADINGS, Diagnosis
+from perfdiag.cli.main import app
+from perfdiag.profiler.querying import describe_schema
+from perfdiag.trace_schemas.notices import NOTICE_KINDS
+from perfdiag.trace_schemas.report import LEAF_LABEL, Step
+from perfdiag.trace_schemas.sql_docs import TableDoc
+
+__all__ = ["PAGES", "commands", "fill"]
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+EXAMPLE_STEP = 1
+
+_BLOCK = re.compile(r"(<!-- begin ([\w-]+) ?([^\n]*?) -->\n).*?(<!-- end -->)", re.DOTALL)
+_FUNCTION = re.compile(
+    r"(?P<comment>(?:^--[^\n]*\n)+)^CREATE PERFETTO FUNCTION (?P<name>[a-z]\w*)\("
+    r"(?P<arguments>(?:\n.*?^)?)\)\n(?P<returned>(?:^--[^\n]*\n)+)^RETURNS (?P<type>\w+)",
+    re.MULTILINE | re.DOTALL,
+)
+_ARGUMENT = re.compile(
+    r"(?P<comment>(?:^ +--[^\n]*\n)+)^ +(?P<name>\w+) (?P<type>\w+)", re.MULTILINE
+)
+
+
+def fill(page: str) -> str:
+    """The page with its marked parts as they should be.
+
+    Raises:
+        KeyError: it marks a part that no block makes.
+    """
+
+    def made(match: re.Match[str]) -> str:
+        begin, name, argument, end = match.groups()
+        return f"{begin}\n{BLOCKS[name](argument).strip()}\n\n{end}"
+
+    return _BLOCK.sub(made, page)
+
+
+# --- the SQL model ---
+
+
+def tables(module: str) -> str:
+    """The public tables of a module."""
+    return "\n".join(_table(doc) for doc in describe_schema() if doc.module == module)
+
+
+def _table(doc: TableDoc) -> str:
+    rows = [(f"`{c.name}`", c.type, c.description) for c in doc.columns]
+    grid = _grid(("column", "type", "meaning"), rows)
+    return f"### {doc.name}\n\n{doc.description}\n\n{grid}\n"
+
+
+def functions(module: str) -> str:
+    """The public functions of a module."""
+    folder = files("perfdiag.trace_schemas") / "sql"
+    sql = (folder / f"{module.replace('.', '/')}.sql").read_text(encoding="utf-8")
+    return "\n".join(_function(match) for match in _FUNCTION.finditer(sql))
+
+
+def _function(match: re.Match[str]) -> str:
+    arguments = list(_ARGUMENT.finditer(match["arguments"]))
+    names = ", ".join(a["name"] for a in arguments)
+    rows = [(f"`{a['name']}`", a["type"], _prose(a["comment"])) for a in arguments]
+    rows.append(("returns", match["type"], _prose(match["returned"])))
+    grid = _grid(("argument", "type", "meaning"), rows)
+    return f"### {match['name']}({names})\n\n{_prose(match['comment'])}\n\n{grid}\n"
+
+
+def _prose(comment: str) -> str:
+    return " ".join(line.strip().removeprefix("--").strip() for line in comment.splitlines())
+
+
+# --- notices, diagnoses ---
+
+
+def notices(_: str) -> str:
+    """Every kind of notice."""
+    return _grid(("kind", "meaning"), [(f"`{k}`", text) for k, text in NOTICE_KINDS.items()])
+
+
+def diagnoses(_: str) -> str:
+    """Every diagnosis, from its metadata and the docstring of its module."""
+    found = [(one, inspect.getmodule(diagnose)) for one, diagnose in all_diagnoses()]
+    return "\n\n".join(_diagnosis(one, inspect.getdoc(module) or "") for one, module in found)
+
+
+def _diagnosis(one: Diagnosis, text: str) -> str:
+    limits = [
+        (f"`{name}`", f"{limit.value:g} {limit.unit}", limit.source)
+        for name, limit in one.thresholds.items()
+    ]
+    return "\n\n".join(
+        (
+            f"## {one.id}",
+            f"*{one.title}.* Owner: `{one.layer}`. Needs: {' and '.join(one.needs)} events.",
+            *_sections(text),
+            _grid(("threshold", "value", "from"), limits),
+            f"**Refuted by**: {one.refuted_by}.",
+        )
+    )
+
+
+def _sections(text: str) -> Iterator[str]:
+    """The sections of a docstring as paragraphs, each with its heading in bold."""
+    parts = re.split(rf"^({'|'.join(HEADINGS)}):?\n", text, flags=re.MULTILINE)[1:]
+    for heading, body in zip(parts[::2], parts[1::2], strict=True):
+        lines = dedent(body).strip().splitlines()
+        is_list = heading == "References"
+        text = "\n".join(f"- {line}" if is_list else line for line in lines)
+        yield f"**{heading}**{chr(10) * 2 if is_list else ': '}{text}"
+
+
+# --- the command line ---
+
+
+def commands() -> dict[str, Callable[..., object]]:
+    """The commands by name, in the order of the help."""
+    registered = (info.callback for info in app.registered_commands)
+    return {function.__name__: function for function in registered if function is not None}
+
+
+def options(command: str) -> str:
+    """Arguments and options of a command."""
+    function = commands()[command]
+    hints = typing.get_type_hints(function, include_extras=True)
+    defaults = inspect.signature(function).parameters
+    rows = [
+        _option(name, *typing.get_args(hint), defaults[name].default)
+        for name, hint in hints.items()
+        if name != "return"
+    ]
+    return _grid(("option", "meaning", "default"), rows)
+
+
+def _option(name: str, kind: object, info: typing.Any, default: object) -> tuple[str, str, str]:
+    is_option = isinstance(info, typer.models.OptionInfo)
+    spelt = info.param_decls or ((f"--{name.replace('_', '-')}",) if is_option else ())
+    choices = [str(c) for k in (kind, *typing.get_args(kind)) for c in typing.get_args(k)]
+    values = "\\|".join(c for c in choices if not c.startswith(("typing.", "<class")))
+    value = info.metavar or ("" if kind is bool else values)
+    spelling = " ".join(filter(None, (", ".join(spelt), value)))
+    return f"`{spelling}`", info.help, _default(info.show_default, default)
+
+
+def _default(shown: object, default: object) -> str:
+    if default is inspect.Parameter.empty:
+        return "required"
+    return shown if isinstance(shown, str) else "" if default is None else f"`{default}`"
+
+
+# --- the time budget ---
+
+
+def leaves(_: str) -> str:
+    """The label that each leaf speaks for."""
+    return _grid(("leaf", "speaks for"), [(f"`{k}`", v or "no class") for k, v in LEAF_LABEL.items()])
+
+
+def budget_example(trace: str) -> str:
+    """A step of a fixture: its bounds, totals and budget."""
+    report = analysis.analyze([str(ROOT / trace)], analysis.Options())
+    step = report.ranks[0].steps[EXAMPLE_STEP]
+    window = step.totals_ns.window
+    rows = [(f"`{k}`", f"{ns:,}", f"{ns / window:.1%}") for k, ns in step.budget_ns.items()]
+    rows.append(("**sum**", f"**{sum(step.budget_ns.values()):,}**", "100.0%"))
+    return f"{_bounds(step)}\n\n{_grid(('leaf', '>ns', '>share'), rows)}\n\n{_totals(step)}"
+
+
+def _bounds(step: Step) -> str:
+    host_end = step.host_start_ns + step.host_dur_ns
+    return (
+        f"The host is in `{step.name}` from {step.host_start_ns:,} to {host_end:,} ns. Its window "
+        f"begins at {step.start_ns:,}, when the step before was complete, and ends at "
+        f"{step.start_ns + step.dur_ns:,}, when the last device op that it launched ended: "
+        f"{step.dur_ns:,} ns, in which"
+    )
+
+
+def _totals(step: Step) -> str:
+    t = step.totals_ns
+    return (
+        f"and the totals agree: compute {t.compute:,} + exposed collective "
+        f"{t.exposed_collective:,} + exposed copy {t.exposed_copy:,} = busy {t.busy:,}; busy + "
+        f"idle {t.idle:,} = window {t.window:,}. The label is `{step.label}`, {step.confidence:.0%} "
+        f"sure, with `{step.runner_up}` as runner-up."
+    )
+
+
+def _grid(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """A table; a column is right-aligned when its title starts with `>`."""
+    lines = [[cell.lstrip(">") for cell in head], ["--:" if c[0] == ">" else "---" for c in head]]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in [*lines, *map(list, rows)])
+
+
+BLOCKS: dict[str, Callable[[str], str]] = {
+    "tables": tables,
+    "functions": functions,
+    "notices": notices,
+    "diagnoses": diagnoses,
+    "options": options,
+    "leaves": leaves,
+    "budget-example": budget_example,
+}
+
+
+if __name__ == "__main__":
+    for path in PAGES:
+        path.write_text(fill(path.read_text(encoding="utf-8")), encoding="utf-8")
