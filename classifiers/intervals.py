@@ -44,4 +44,5 @@ def instants(*times_ns: Int64s) -> Int64s:
     times slower (numpy 2.4).
     """
     times = np.sort(np.concatenate(times_ns), kind="stable")
-    return times[np.concatenate((np.ones(min(len(times), 1), bool), times[1:] != times[:-1]))]
+    fresh = np.concatenate((np.ones(min(len(times), 1), bool), times[1:] != times[:-1]))
+    return np.asarray(times[fresh], np.int64)

@@ -8,7 +8,6 @@ import sys
 from itertools import takewhile
 from pathlib import Path
 
-from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.text import Text
 
@@ -24,8 +23,7 @@ PICTURES = {
 }
 """Picture to the heading with which it begins, and the one before which it ends."""
 
-_WITHOUT_FONTS = re.sub(r"@font-face \{\{.*?\}\}\s*", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
-"""The picture may load nothing from elsewhere."""
+_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 
 
 def analyze() -> str:
@@ -55,8 +53,8 @@ def picture(lines: list[Text]) -> str:
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
     for line in lines:
         console.print(line, soft_wrap=True)
-    title = f"perfdiag analyze {TRACE}"
-    return console.export_svg(title=title, code_format=_WITHOUT_FONTS, unique_id="terminal")
+    svg = console.export_svg(title=f"perfdiag analyze {TRACE}", unique_id="terminal")
+    return _FONT.sub("", svg)  # a picture loads nothing from elsewhere
 
 
 if __name__ == "__main__":

@@ -11,9 +11,9 @@ from typing import IO
 
 from perfdiag.profiler.engine import EngineName
 from perfdiag.profiler.opening import ReadOptions, canonical_trace, read_blob
-from perfdiag.profiler.protowire import bytes_field
 from perfdiag.profiler.querying import only_trace
 from perfdiag.profiler.trace_writer import TraceOptions
+from perfdiag.profiler.wire import bytes_field
 from perfdiag.trace_schemas.errors import UsageError
 from perfdiag.trace_schemas.recording import Recording
 

@@ -14,6 +14,10 @@ from perfdiag.trace_schemas.recording import ABSENT, Int32s, Int64s
 
 __all__ = ["Nesting", "Tracks", "assign_tracks", "count_crossings", "nest"]
 
+MAX_DEPTH = 500
+"""Of slices on one track. The trace processor keeps at most 512 open (v52, slice_tracker.cc) and
+gives the ends of the others to the wrong ones."""
+
 
 @dataclass(frozen=True, slots=True)
 class Nesting:
@@ -92,17 +96,29 @@ class Tracks:
 
 
 def assign_tracks(ts_ns: Int64s, dur_ns: Int64s, lane: NDArray[np.integer]) -> Tracks:
-    """Put every slice on the first track of its lane on which it crosses none before it."""
+    """Put every slice on the first track of its lane that takes it.
+
+    That is one on which it crosses none before it and lies no deeper than `MAX_DEPTH`.
+    """
     lane = lane.astype(np.int64)
     nesting = nest(ts_ns, dur_ns, lane)
     level = np.zeros(len(ts_ns), np.int64)
-    for crossed in np.unique(lane[nesting.crossing]).tolist():
-        rows = np.flatnonzero(lane == crossed)
+    for full in np.unique(lane[nesting.crossing | _too_deep(nesting.order)]).tolist():
+        rows = np.flatnonzero(lane == full)
         level[rows] = _levels(ts_ns[rows], ts_ns[rows] + dur_ns[rows])
     key = lane * (level.max(initial=0) + 1) + level
     _, first, track = np.unique(key, return_index=True, return_inverse=True)
     order = nesting.order if not level.any() else _order(ts_ns, dur_ns, track)
     return Tracks(track.astype(np.int32), lane[first].astype(np.int64), level[first], order)
+
+
+def _too_deep(order: Int64s) -> NDArray[np.bool_]:
+    """(n,) whether a slice lies deeper than a track can hold."""
+    n = len(order) // 2
+    begins = order < n
+    deep = np.zeros(n, bool)
+    deep[order[begins]] = np.cumsum(np.where(begins, 1, -1))[begins] > MAX_DEPTH
+    return deep
 
 
 def _levels(ts_ns: Int64s, end_ns: Int64s) -> Int64s:
@@ -115,7 +131,7 @@ def _levels(ts_ns: Int64s, end_ns: Int64s) -> Int64s:
         for level, stack in enumerate(stacks):
             while stack and stack[-1] <= start:
                 stack.pop()
-            if not stack or stack[-1] >= end:
+            if not stack or (stack[-1] >= end and len(stack) < MAX_DEPTH):
                 stack.append(end)
                 levels[row] = level
                 break

@@ -20,6 +20,7 @@ from perfdiag.trace_schemas.recording import (
     ABSENT,
     DEVICE_WORK,
     ArgColumn,
+    Counter,
     Int64s,
     Kind,
     Recording,
@@ -194,7 +195,10 @@ def find_merged_ranks(recording: Recording) -> Recording:
 
 
 def rebase(recording: Recording) -> Recording:
-    """Make 0 the start of the trace, and say where that was."""
+    """Make 0 the start of the trace, and say where that was.
+
+    Samples of counters from before it are left out: a trace has no times below 0.
+    """
     slices, clock = recording.slices, recording.clock
     origin = int(slices.ts_ns.min(initial=np.iinfo(np.int64).max)) if len(slices) else 0
     base = clock.unix_ns
@@ -203,14 +207,25 @@ def rebase(recording: Recording) -> Recording:
     return replace(
         recording,
         slices=replace(slices, ts_ns=slices.ts_ns - origin),
-        counters=[replace(c, ts_ns=c.ts_ns - origin) for c in recording.counters],
+        counters=[_counter_from(c, origin) for c in recording.counters],
         clock=replace(
             clock,
             origin_ns=clock.origin_ns + origin,
             unix_ns=unix,
             quality="guess" if epoch else clock.quality,
         ),
-    )
+    ).noting(_early_samples(recording, origin))
+
+
+def _counter_from(counter: Counter, origin_ns: int) -> Counter:
+    kept = counter.ts_ns >= origin_ns
+    return replace(counter, ts_ns=counter.ts_ns[kept] - origin_ns, values=counter.values[kept])
+
+
+def _early_samples(recording: Recording, origin_ns: int) -> Notice:
+    early = sum(int((c.ts_ns < origin_ns).sum()) for c in recording.counters)
+    message = "Counter samples from before the first event are left out."
+    return Notice("counter.missing", "info", early, message)
 
 
 STEPS: tuple[Callable[[Recording], Recording], ...] = (

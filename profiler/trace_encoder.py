@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfdiag.profiler.nesting import Tracks
-from perfdiag.profiler.protowire import padded, varint
+from perfdiag.profiler.wire import padded, varint
 from perfdiag.trace_schemas.recording import Int64s, Slices
 
 __all__ = ["Annotation", "EventEncoder"]
@@ -209,4 +209,5 @@ def _append_tails(
 
 def _unpadded(varints: Bytes) -> Int64s:
     """(n,) values of (n, width) padded varints."""
-    return ((varints & 0x7F).astype(np.int64) << (7 * np.arange(varints.shape[1]))).sum(axis=1)
+    septets = (varints & 0x7F).astype(np.int64)
+    return np.asarray((septets << (7 * np.arange(varints.shape[1]))).sum(axis=1), np.int64)

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from perfdiag.profiler.links import launch_rows
 from perfdiag.profiler.nesting import Tracks, assign_tracks
-from perfdiag.profiler.protowire import bytes_field, text_field, varint, varint_field
 from perfdiag.profiler.trace_encoder import Annotation, EventEncoder
+from perfdiag.profiler.wire import bytes_field, text_field, varint, varint_field
 from perfdiag.trace_schemas.apis import classify_api
 from perfdiag.trace_schemas.host_ranges import classify_range
 from perfdiag.trace_schemas.recording import (

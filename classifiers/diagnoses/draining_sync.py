@@ -30,7 +30,6 @@ References:
 from collections import Counter
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perfdiag.classifiers.claims import claim
 from perfdiag.classifiers.diagnoses._shared import (
@@ -48,6 +47,7 @@ from perfdiag.classifiers.diagnoses._shared import (
 from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Threshold
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.host_states import HostState
+from perfdiag.trace_schemas.recording import Int64s
 
 SOME_STAY = Threshold(0.5, "share", "a choice: half of the reads turn out to be needed at once")
 
@@ -81,11 +81,11 @@ def diagnose(facts: RankFacts) -> Finding:
     gained = np.minimum(blocked / np.maximum(refill, 1), 1.0)
     (api, op), drained = _worst_call(facts)
     count = int((facts.model.calls.api.where(api) & facts.model.calls.op.where(op)).sum())
-    caller = f"{op} ({api})" if op else api
+    caller = f"{op} ({api})" if op else api or "no call that the trace shows"
     why = (
         f"After calls that wait for the device it idles for {spell(per_step(facts, refill))} of a "
         f"step ({share:.0%}), until work arrives again. Most of it follows {caller}: "
-        f"{count_of(count, 'call')} in the trace, of which {drained} let the queue run dry."
+        f"{count_of(count, 'call')} in the trace, of which {drained} leave the device idle."
     )
     return DIAGNOSIS.fires(
         why,
@@ -95,10 +95,11 @@ def diagnose(facts: RankFacts) -> Finding:
 
 
 def _worst_call(facts: RankFacts) -> tuple[tuple[str, str], int]:
-    """The call and operator after which the device refills longest, and how many drained it."""
+    """The call and operator after which the device refills longest, and how many idle it."""
     starts, ends = idle_gaps(facts)
     refill = leaf_ns(facts, "sync", bounds=(starts, ends))
-    row = _under_way(facts, starts)
+    row = _last_call(facts, starts, starts)
+    row = np.where(row < 0, _last_call(facts, ends, starts), row)
     known = (row >= 0) & (refill > 0)
     calls = facts.model.calls
     keys = list(zip(calls.api.take(row[known]), calls.op.take(row[known]), strict=True))
@@ -112,10 +113,10 @@ def _worst_call(facts: RankFacts) -> tuple[tuple[str, str], int]:
     return worst, len(drained)
 
 
-def _under_way(facts: RankFacts, times_ns: Int64s) -> NDArray[np.int64]:
-    """(n,) row of the blocking call that began last before each time and holds it, or -1."""
+def _last_call(facts: RankFacts, begun_by: Int64s, lasts_to: Int64s) -> Int64s:
+    """(n,) row of the blocking call that began last before one time and lasts to another, or -1."""
     calls = facts.model.calls
     sync = np.flatnonzero(calls.role.where("sync"))
-    at = np.searchsorted(calls.ts_ns[sync], times_ns, "left") - 1
-    row = sync[np.maximum(at, 0)] if len(sync) else np.full(len(times_ns), -1)
-    return np.where((at >= 0) & (calls.end_ns[row] >= times_ns), row, -1)
+    at = np.searchsorted(calls.ts_ns[sync], begun_by, "left") - 1
+    row = sync[np.maximum(at, 0)] if len(sync) else np.full(len(at), -1)
+    return np.where((at >= 0) & (calls.end_ns[row] >= lasts_to), row, -1)

@@ -13,7 +13,7 @@ from perfetto.trace_processor.backend import TraceProcessorBackend
 from perfdiag.profiler.engine import rpc
 from perfdiag.profiler.engine.rpc import Request
 from perfdiag.profiler.engine.session import EngineName, Session, open_session
-from perfdiag.profiler.engine.wire import Buffer
+from perfdiag.profiler.wire import Buffer
 from perfdiag.trace_schemas.errors import EngineError
 
 __all__ = ["EmbeddedTraceProcessor", "SessionBackend"]

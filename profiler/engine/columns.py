@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfdiag.profiler.engine.table import Cell, Column, Table
-from perfdiag.profiler.engine.wire import Buffer, fields, unpack_varints
+from perfdiag.profiler.wire import Buffer, fields, unpack_varints
 from perfdiag.trace_schemas.errors import EngineError
 
 __all__ = ["Table", "decode"]

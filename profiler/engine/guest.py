@@ -5,7 +5,7 @@ from ctypes import addressof, c_char, string_at
 
 import wasmtime
 
-from perfdiag.profiler.engine.wire import Buffer
+from perfdiag.profiler.wire import Buffer
 from perfdiag.trace_schemas.errors import EngineError
 
 __all__ = ["Guest"]

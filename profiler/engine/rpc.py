@@ -7,10 +7,10 @@ of Perfetto v52; a test compares them with the descriptor in the `perfetto` pack
 from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 
-from perfdiag.profiler.engine.wire import (
+from perfdiag.profiler.wire import (
     Buffer,
-    block,
     block_header,
+    bytes_field,
     fields,
     varint_field,
 )
@@ -73,7 +73,7 @@ _RESULT = {
 
 def request(method: Method, args: bytes = b"") -> Request:
     """A request whose arguments (a serialised field) are small."""
-    return [block(_MSG, varint_field(_REQUEST, method) + args)]
+    return [bytes_field(_MSG, varint_field(_REQUEST, method) + args)]
 
 
 def append_request(piece: Buffer) -> Request:
@@ -84,7 +84,7 @@ def append_request(piece: Buffer) -> Request:
 
 def query_request(sql: str) -> Request:
     """A request that runs one or several statements."""
-    return request(Method.QUERY, block(_QUERY_ARGS, block(1, sql.encode())))
+    return request(Method.QUERY, bytes_field(_QUERY_ARGS, bytes_field(1, sql.encode())))
 
 
 def register_request(package: str, modules: Mapping[str, str], override: bool = False) -> Request:
@@ -95,11 +95,12 @@ def register_request(package: str, modules: Mapping[str, str], override: bool = 
         modules: SQL by module name.
         override: replace a package of that name instead of refusing this one.
     """
-    args = block(1, package.encode()) + b"".join(
-        block(2, block(1, name.encode()) + block(2, sql.encode())) for name, sql in modules.items()
+    args = bytes_field(1, package.encode()) + b"".join(
+        bytes_field(2, bytes_field(1, name.encode()) + bytes_field(2, sql.encode()))
+        for name, sql in modules.items()
     )
     args += varint_field(3, override)
-    return request(Method.REGISTER, block(_REGISTER_SQL_PACKAGE_ARGS, args))
+    return request(Method.REGISTER, bytes_field(_REGISTER_SQL_PACKAGE_ARGS, args))
 
 
 def frames(stream: Buffer) -> Iterator[memoryview]:

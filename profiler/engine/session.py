@@ -8,7 +8,7 @@ from perfdiag.profiler.engine import rpc
 from perfdiag.profiler.engine.channel import Channel
 from perfdiag.profiler.engine.columns import Table, decode
 from perfdiag.profiler.engine.rpc import Method
-from perfdiag.profiler.engine.wire import Buffer
+from perfdiag.profiler.wire import Buffer
 from perfdiag.trace_schemas.errors import EngineError, QueryError
 
 __all__ = ["PIECE_BYTES", "EngineName", "Session", "open_session"]

@@ -102,16 +102,18 @@ Deeper events are read token by token."""
 _SEVERITIES: dict[str, Severity] = {"input.truncated": "error"}
 
 _MESSAGES = {
-    "input.truncated": "The input ends early, at {where}; every entry before it is read.",
-    "input.corrupt": "{count} piece(s) between or behind the events are no JSON, first {where}.",
-    "json.nonfinite": "{count} value(s) are NaN or Infinity and count as missing, first {where}.",
-    "json.bad_escape": "{count} entries hold a quote, an escape or a control character that JSON "
-    "forbids; they are mended, first {where}.",
-    "json.metadata_dropped": "Metadata beside the events is damaged and left out from {where}.",
-    "text.invalid_utf8": "{count} entries hold bytes that are not UTF-8; these are replaced, "
-    "first {where}.",
-    "event.skipped": "{count} entries of the list of events cannot be read and are left out, "
-    "first {where}.",
+    "input.truncated": "The input ends early, at {where}; every event before it is read.",
+    "input.corrupt": "Text between or behind the events is no JSON: {count} piece(s), first at "
+    "{where}.",
+    "json.nonfinite": "NaN or Infinity counts as missing: {count} value(s), first at {where}.",
+    "json.bad_escape": "A quote, an escape or a control character that JSON forbids is mended: "
+    "{count} event(s), first at {where}.",
+    "json.metadata_dropped": "Metadata beside the events is damaged and left out: {count} "
+    "place(s), first at {where}.",
+    "text.invalid_utf8": "Bytes that are not UTF-8 are replaced: {count} event(s), first at "
+    "{where}.",
+    "event.skipped": "Entries of the list of events cannot be read and are left out: {count}, "
+    "first at {where}.",
 }
 
 
@@ -200,7 +202,7 @@ class _Document:
     def note(self, kind: str, position: int, count: int = 1) -> None:
         """Count what was found at `position`; only the first place is kept."""
         index = len(self.events) + self.counts["event.skipped"]
-        entry = f" (entry {index} of the list of events)" if self.in_list else ""
+        entry = f" (event {index})" if self.in_list else ""
         self.firsts.setdefault(kind, f"byte {position}{entry}")
         self.counts[kind] += count
 

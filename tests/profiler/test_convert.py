@@ -23,7 +23,9 @@ def test_the_result_opens_without_loss(tmp_path: Path, name: str) -> None:
     with open_session() as session:
         session.load([(tmp_path / name).read_bytes()])
         lost = session.statistics().rows()
-        slices = session.query("SELECT count(*) AS n FROM slice WHERE category NOT GLOB 'perfdiag*'")
+        slices = session.query(
+            "SELECT count(*) AS n FROM slice WHERE category NOT GLOB 'perfdiag*'"
+        )
     assert lost == []
     assert slices.ints("n")[0] == summary.events
 
@@ -72,9 +74,7 @@ def test_a_broken_input_leaves_nothing_behind(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in.json", "out.pftrace"]
 
 
-def test_a_full_disk_leaves_nothing_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An error in the middle of writing removes the part that was written."""
 
     def fail(*_: object) -> bytes:

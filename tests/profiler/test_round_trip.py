@@ -50,6 +50,8 @@ NAMES = (
     "Memcpy HtoD (Pinned -> Device)",
 )
 HUGE = (1 << 63) - 1
+GROUPS = 6
+"""Slices of one group have the same arguments, with values of their own."""
 
 
 def times(rng: np.random.Generator, n: int, shape: str) -> tuple[Int64s, Int64s]:
@@ -67,9 +69,9 @@ def times(rng: np.random.Generator, n: int, shape: str) -> tuple[Int64s, Int64s]
     return rng.integers(0, 1 << 61, n), rng.integers(0, 1 << 61, n)
 
 
-def column(rng: np.random.Generator, n: int, name: str) -> ArgColumn:
-    """Values of one argument for some of n slices."""
-    rows = np.flatnonzero(rng.random(n) < 0.4)
+def column(rng: np.random.Generator, group: Int64s, name: str) -> ArgColumn:
+    """Values of one argument for the slices of some groups."""
+    rows = np.flatnonzero(np.isin(group, np.flatnonzero(rng.random(GROUPS) < 0.4)))
     if ARG_TYPES[name] is str:
         texts = ["", "BFloat16", "all reduce", "\u00e9" * 300, "a.b", '{"k": [1]}']
         return ArgColumn(rows, rng.choice(np.array(texts, object), len(rows)))
@@ -80,6 +82,7 @@ def make_slices(rng: np.random.Generator, n: int, shape: str) -> Slices:
     """Slices of every kind on every lane but the last."""
     ts_ns, dur_ns = times(rng, n, shape)
     ids = np.array([ABSENT, 0, 1, 2, 1 << 33, HUGE, -HUGE - 1])
+    group = rng.integers(0, GROUPS, n)
     raw = [None, b"{}", b'{"External id": 7, "x.y": "\xc3\xa9"}', b'{"Input Dims": [[], [1]]}']
     return Slices(
         ts_ns=ts_ns,
@@ -90,7 +93,7 @@ def make_slices(rng: np.random.Generator, n: int, shape: str) -> Slices:
         kind=rng.integers(0, len(Kind), n).astype(np.int8),
         correlation=rng.choice(ids, n),
         external_id=rng.choice(ids, n),
-        args={name: column(rng, n, name) for name in ARG_TYPES if name != "reason"},
+        args={name: column(rng, group, name) for name in ARG_TYPES if name != "reason"},
         raw_args=[raw[i] for i in rng.integers(0, len(raw), n).tolist()],
     )
 
@@ -110,9 +113,11 @@ def make_recording(seed: int, n: int, shape: str) -> Recording:
         set_aside=replace(aside, args={**aside.args, "reason": reasons}),
         clock=Clock(1_700_000_000_000_000_123, 1_700_000_000_000_000_123, "exact"),
         counters=[
-            Counter("SM", "%", 0.01, "gauge", 0, np.array([0, 5, 5, 9]), np.array([0, 0.5, 1, 2.0])),
+            Counter(
+                "SM", "%", 0.01, "gauge", 0, np.array([0, 5, 5, 9]), np.array([0, 0.5, 1, 2.0])
+            ),
             Counter("SM", "", 1.0, "backward", 1, np.array([3]), np.array([-1e300])),
-            Counter("\u00b5s", "us", 1.0, "rate", ABSENT, np.array([-4, 3]), np.array([1.0, 7.0])),
+            Counter("\u00b5s", "us", 1.0, "rate", ABSENT, np.array([4, 5]), np.array([1.0, 7.0])),
         ],
         devices=[Device(0, "H100", "nvidia", 132, 1 << 36), Device(1, "", "", 0, 0)],
         rank=3,
@@ -187,15 +192,25 @@ def test_everything_around_the_slices_comes_back() -> None:
     recording = make_recording(5, 50, "crossing")
     read = written_and_read(recording)
     for name in (
-        "lanes", "devices", "groups", "clock", "rank", "world_size", "host", "notices",
-        "events_read", "events_skipped", "metadata", "normalised",
+        "lanes",
+        "devices",
+        "groups",
+        "clock",
+        "rank",
+        "world_size",
+        "host",
+        "notices",
+        "events_read",
+        "events_skipped",
+        "metadata",
+        "normalised",
     ):
         expected, found = getattr(recording, name), getattr(read, name)
         assert found == (list(expected) if isinstance(expected, tuple) else expected), name
 
 
 def test_counters_come_back() -> None:
-    """Samples are exact, also several at one time and those before the first slice."""
+    """Samples are exact, also several at one time."""
     recording = make_recording(6, 50, "crossing")
     read = written_and_read(recording)
     assert len(read.counters) == len(recording.counters)

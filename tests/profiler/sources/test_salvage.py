@@ -113,7 +113,7 @@ def test_entries_that_are_no_objects_are_skipped() -> None:
     assert decoded(saved) == [event(), {}, event()]
     assert (saved.skipped, counts(saved)) == (4, {"event.skipped": 4})
     offset = listed(GOOD, b"null").index(b"null")
-    assert f"byte {offset} (entry 1 " in message(saved, "event.skipped")
+    assert f"byte {offset} (event 1)" in message(saved, "event.skipped")
 
 
 def test_surplus_and_missing_commas_lose_nothing() -> None:
@@ -214,7 +214,7 @@ def test_damage_that_would_need_a_guess_costs_one_event(bad: bytes) -> None:
     saved = salvage(text, "t.json")
     assert decoded(saved) == [event()] * 3
     assert counts(saved) == {"event.skipped": 1}
-    assert f"byte {text.index(bad)} (entry 1 " in message(saved, "event.skipped")
+    assert f"byte {text.index(bad)} (event 1)" in message(saved, "event.skipped")
     assert set(saved.metadata) == {"schemaVersion", "traceName"}
 
 

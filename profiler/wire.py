@@ -1,7 +1,9 @@
-"""The protobuf wire format, as far as the trace processor's RPC needs it.
+"""The protobuf wire format, as far as writing traces and talking to a trace processor need it.
 
-Written out because the `perfetto` package's own message classes can only be imported together
-with pandas (0.35 s), and because results are decoded as whole arrays.
+Padded varints are legal protobuf, so records of one shape have one width and can be written as
+numpy arrays (https://protobuf.dev/programming-guides/encoding). Written out because the
+`perfetto` package's own message classes can only be imported together with pandas (0.35 s), and
+because results are decoded as whole arrays.
 """
 
 from collections.abc import Iterator
@@ -13,10 +15,12 @@ from perfdiag.trace_schemas.errors import EngineError
 
 __all__ = [
     "Buffer",
-    "block",
     "block_header",
+    "bytes_field",
     "fields",
+    "padded",
     "read_varint",
+    "text_field",
     "unpack_varints",
     "varint",
     "varint_field",
@@ -28,7 +32,8 @@ _VARINT, _FIXED64, _BLOCK, _FIXED32 = 0, 1, 2, 5
 
 
 def varint(value: int) -> bytes:
-    """`value` (not negative) as a varint."""
+    """A varint; negative numbers take ten bytes, as int64 does."""
+    value &= (1 << 64) - 1
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -42,9 +47,14 @@ def varint_field(number: int, value: int) -> bytes:
     return varint(number << 3 | _VARINT) + varint(value)
 
 
-def block(number: int, payload: bytes) -> bytes:
-    """A field that holds text, bytes or a message."""
-    return block_header(number, len(payload)) + payload
+def bytes_field(number: int, value: bytes) -> bytes:
+    """A field that holds bytes or a message."""
+    return block_header(number, len(value)) + value
+
+
+def text_field(number: int, value: str) -> bytes:
+    """A field that holds text; lone surrogates become question marks."""
+    return bytes_field(number, value.encode("utf-8", "replace"))
 
 
 def block_header(number: int, length: int) -> bytes:
@@ -125,3 +135,17 @@ def _squeeze(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
         kept = words & np.uint64(low)
         words = kept | (words ^ kept) >> np.uint64(bits)
     return words
+
+
+def padded(values: NDArray[np.int64] | NDArray[np.uint64], width: int) -> NDArray[np.uint8]:
+    """(n, width) varints, all of one width; 5 holds 35 bits, 9 holds 63, 10 any.
+
+    Args:
+        values: (n,) must fit the width.
+        width: bytes per varint.
+    """
+    shifts = (np.arange(width) * 7).astype(np.uint64)
+    groups = (values.astype(np.uint64)[:, None] >> shifts) & np.uint64(0x7F)
+    out = groups.astype(np.uint8)
+    out[:, :-1] |= 0x80
+    return out

@@ -1,11 +1,11 @@
-"""Tests of perfdiag.profiler.engine.wire."""
+"""Tests of perfdiag.profiler.wire."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfdiag.profiler.engine.wire import (
-    block,
+from perfdiag.profiler.wire import (
+    bytes_field,
     fields,
     read_varint,
     unpack_varints,
@@ -35,7 +35,7 @@ def test_packed_integers_are_exact(values: list[int]) -> None:
 
 def test_fields_come_in_order() -> None:
     """Integers and blocks are told apart, and repeated fields kept."""
-    message = varint_field(3, 300) + block(1, b"one") + block(1, b"")
+    message = varint_field(3, 300) + bytes_field(1, b"one") + bytes_field(1, b"")
     assert list(fields(message)) == [(3, 300), (1, b"one"), (1, b"")]
 
 
@@ -45,7 +45,7 @@ def test_fixed_width_fields_are_skipped_over() -> None:
     assert [number for number, _ in fields(message)] == [7, 8, 2]
 
 
-@pytest.mark.parametrize("message", [block(1, b"abc")[:-1], b"\x08\x80", b"\x39\x00"])
+@pytest.mark.parametrize("message", [bytes_field(1, b"abc")[:-1], b"\x08\x80", b"\x39\x00"])
 def test_cut_message_is_refused(message: bytes) -> None:
     """A message that ends inside a field raises."""
     with pytest.raises(EngineError, match="cut short"):

@@ -1,0 +1,79 @@
+"""What the tests of classifiers share: a built trace, looked at the whole way."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from kineto_builder import KinetoBuilder
+
+from perfdiag.classifiers.facts import RankFacts, derive_facts
+from perfdiag.classifiers.fixes import diagnose_rank, rank_fixes
+from perfdiag.profiler.model import read_model
+from perfdiag.profiler.opening import ReadOptions, open_model, read_blob
+from perfdiag.profiler.querying import query_trace
+from perfdiag.profiler.sources.files import expand
+from perfdiag.trace_schemas.report import Evidence, Fix
+
+
+@dataclass(frozen=True)
+class Examined:
+    """A trace, its facts, and what the diagnoses make of them."""
+
+    path: Path
+    facts: RankFacts
+
+    def status(self, name: str) -> str:
+        return next(f.status for f in diagnose_rank(self.facts) if f.diagnosis.id == name)
+
+    def why(self, name: str) -> str:
+        return next(f.why for f in diagnose_rank(self.facts) if f.diagnosis.id == name)
+
+    @property
+    def fixes(self) -> list[Fix]:
+        return rank_fixes([self.facts])
+
+    def savings_us(self, name: str) -> tuple[float, float, float]:
+        fix = next(fix for fix in self.fixes if fix.id == name)
+        bounds = (fix.saving_low_ns, fix.saving_ns_per_step, fix.saving_high_ns)
+        low, mid, high = (bound / 1000 for bound in bounds)
+        return low, mid, high
+
+    def answers(self, name: str) -> list[tuple[float, float]]:
+        """For each piece of evidence the figure that it states and the one that SQL returns."""
+        fix = next(fix for fix in self.fixes if fix.id == name)
+        return [(one.value, self._answer(one)) for one in fix.evidence]
+
+    def _answer(self, evidence: Evidence) -> float:
+        (value,) = query_trace(str(self.path), evidence.sql).floats("value").tolist()
+        return float(value)
+
+    def distrusted(self) -> "Examined":
+        """The same without a verdict on any step."""
+        return replace(self, facts=replace(self.facts, trusted=self.facts.trusted & False))
+
+
+def examine_file(path: Path) -> Examined:
+    blob = next(iter(expand([str(path)])))
+    with open_model(read_blob(blob, ReadOptions()), ReadOptions()) as opened:
+        return Examined(path, derive_facts(opened.recording, read_model(opened.session)))
+
+
+Examine = Callable[[KinetoBuilder], Examined]
+
+
+@pytest.fixture
+def examine(tmp_path: Path) -> Examine:
+    """Write a built trace, read it back and derive its facts."""
+
+    def look(builder: KinetoBuilder) -> Examined:
+        return examine_file(builder.write(tmp_path / f"rank{builder.rank}.json"))
+
+    return look
+
+
+@pytest.fixture
+def examine_fixture() -> Callable[[str], Examined]:
+    """Look at a trace of `fixtures/gpu_like`."""
+    folder = Path(__file__).parents[2] / "fixtures" / "gpu_like"
+    return lambda name: examine_file(folder / f"{name}.json.gz")

@@ -1,0 +1,85 @@
+"""What holds for every diagnosis."""
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfdiag.classifiers import diagnoses
+from perfdiag.classifiers.diagnoses import all_diagnoses
+from perfdiag.classifiers.diagnosis import HEADINGS, Diagnose, Diagnosis
+from perfdiag.trace_schemas.report import LAYERS
+
+every_diagnosis = pytest.mark.parametrize(
+    ("diagnosis", "diagnose"), all_diagnoses(), ids=[d.id for d, _ in all_diagnoses()]
+)
+
+
+def test_each_file_of_the_folder_is_a_diagnosis() -> None:
+    """The ids are the names of the modules, sorted; helpers begin with an underscore."""
+    folder = Path(diagnoses.__file__).parent
+    names = sorted(p.stem for p in folder.glob("*.py") if not p.stem.startswith("_"))
+    assert [diagnosis.id for diagnosis, _ in all_diagnoses()] == names
+    assert len(names) >= 8
+
+
+@every_diagnosis
+def test_the_docstring_has_all_headings_in_order(diagnosis: Diagnosis, diagnose: Diagnose) -> None:
+    """The documentation of a diagnosis is made from these parts, none of which is empty."""
+    doc = sys.modules[diagnose.__module__].__doc__ or ""
+    parts = re.split(r"^([A-Z][a-z ]+):$", doc, flags=re.MULTILINE)
+    assert tuple(parts[1::2]) == HEADINGS
+    assert all(body.strip() for body in parts[2::2])
+    assert "https://" in parts[-1]
+
+
+@every_diagnosis
+def test_every_threshold_has_a_source(diagnosis: Diagnosis, diagnose: Diagnose) -> None:
+    """A number that decides says where it comes from."""
+    assert diagnosis.thresholds
+    assert [n for n, t in diagnosis.thresholds.items() if len(t.source) < 20 or not t.unit] == []
+
+
+@every_diagnosis
+def test_the_fix_is_concrete(diagnosis: Diagnosis, diagnose: Diagnose) -> None:
+    """It names an owner, something to type with the version that has it, and a check."""
+    assert diagnosis.layer in LAYERS
+    assert re.search(r"\w+\(|--\w|_\w+=", diagnosis.how)
+    assert re.search(r"\d\.\d", diagnosis.how) or "PyTorch" not in diagnosis.how
+    assert diagnosis.verify
+    assert diagnosis.refuted_by
+    assert diagnosis.title != diagnosis.title_ok
+    assert 0 < diagnosis.confidence < 1
+
+
+@every_diagnosis
+@pytest.mark.parametrize("job", ["compute_bound", "cuda_graph", "healthy_overlap"])
+def test_a_healthy_job_has_no_finding(
+    examine_fixture: Callable[[str], Any], job: str, diagnosis: Diagnosis, diagnose: Diagnose
+) -> None:
+    """Jobs that are bound by arithmetic have nothing to fix."""
+    assert diagnose(examine_fixture(job).facts).status == "quiet"
+
+
+@pytest.mark.parametrize(
+    ("job", "first"),
+    [
+        ("loader_stall", "loader_stall"),
+        ("pageable_copy", "pageable_copy"),
+        ("draining_sync", "draining_sync"),
+        ("tiny_kernels", "launch_bound_small_kernels"),
+        ("exposed_all_reduce", "exposed_all_reduce"),
+        ("collective_on_compute_stream", "collective_on_compute_stream"),
+        ("memory_bound", "unfused_elementwise_chain"),
+        ("profiler_overhead", "profiler_overhead"),
+        ("straggler_rank1", "loader_stall"),
+    ],
+)
+def test_what_a_job_was_made_to_suffer_from_comes_first(
+    examine_fixture: Callable[[str], Any], job: str, first: str
+) -> None:
+    """The cause that a generated job has is the first fix."""
+    assert examine_fixture(job).fixes[0].id == first
