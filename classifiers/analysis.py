@@ -83,18 +83,23 @@ def analyze(
         EngineError: the trace processor failed.
     """
     tell = progress or (lambda text, share: None)
-    done = list(_analysed(paths, options, tell))
+    skipped: list[Blob] = []
+    done = list(_analysed(paths, options, tell, skipped))
     if not done:
         raise InputError(", ".join(paths), "holds no trace")
     tell("ranking fixes", 0.95)
-    result = _report(done)
+    result = _report(done, skipped)
     tell("done", 1.0)
     return result
 
 
-def _analysed(paths: Sequence[str], options: Options, tell: Progress) -> Iterator[_Analysed]:
+def _analysed(
+    paths: Sequence[str], options: Options, tell: Progress, skipped: list[Blob]
+) -> Iterator[_Analysed]:
     for blob in expand(paths):
-        if not blob.skipped:
+        if blob.skipped:
+            skipped.append(blob)
+        else:
             yield _analyse(blob, options, tell)
 
 
@@ -143,7 +148,7 @@ def _input(blob: Blob, recording: Recording) -> report.Input:
     )
 
 
-def _report(done: list[_Analysed]) -> report.Report:
+def _report(done: list[_Analysed], skipped: list[Blob]) -> report.Report:
     ranks = [_rank(item) for item in done]
     several = _between_ranks(done)
     return report.Report(
@@ -152,6 +157,10 @@ def _report(done: list[_Analysed]) -> report.Report:
         inputs=[item.input for item in done],
         notices=[
             *(_notice_row(notice, None) for notice in several),
+            *(
+                _notice_row(Notice("input.skipped", "info", 1, blob.skipped), blob.path)
+                for blob in skipped
+            ),
             *(_notice_row(n, item.input.path) for item in done for n in item.notices),
         ],
         job=_job(done, ranks),

@@ -1,7 +1,8 @@
 """Why the device is idle: what the thread was doing that issued the work that ends the gap.
 
 A gap ends with a device op. Until that op was launched, the gap belongs to what the launching
-thread did; after that, to the launch itself and then to whatever the op waited for. Distances
+thread did; after that, to the launch itself and then to whatever the op waited for. Without a
+launch only what the main thread shows can be believed: a silent thread proves nothing. Distances
 between launch and start are not looked at where the device is busy: a deep queue costs nothing.
 """
 
@@ -50,7 +51,7 @@ class _Gaps:
             known.
         lane: that issued it.
         drained: a blocking call was under way when the device ran dry.
-        open_ended: no later op ends it: the trace or the last step does.
+        unowned: no launch is known to end it: the trace ends first, or holds no launch of the op.
     """
 
     start_ns: Int64s
@@ -59,7 +60,7 @@ class _Gaps:
     launch_end_ns: Int64s
     lane: Int64s
     drained: NDArray[np.bool_]
-    open_ended: NDArray[np.bool_]
+    unowned: NDArray[np.bool_]
 
 
 def attribute_idle(
@@ -81,11 +82,8 @@ def attribute_idle(
     found = _find_gaps(model, states, here, busy, span)
     if not here.any():
         return _without_device(states, found)
-    launched = np.minimum(found.launch_end_ns + _latency(found), found.end_ns)
-    launched = np.maximum(
-        np.where(found.launch_ns >= found.end_ns, found.end_ns, launched), found.start_ns
-    )
     host_until = np.clip(found.launch_ns, found.start_ns, found.end_ns)
+    launched = np.clip(found.launch_end_ns + _latency(found), host_until, found.end_ns)
     own = np.where(found.drained, LEAF["sync"], LEAF["launch"])
     pieces = [
         _host_pieces(states, found, host_until),
@@ -105,22 +103,24 @@ def _find_gaps(
     busy: tuple[Int64s, Int64s],
     span: tuple[int, int],
 ) -> _Gaps:
+    """Gaps with the launch that ends each; without one, the main thread owns the whole gap."""
     starts, ends = gaps(*busy, *span)
     work = model.work
     rows = np.flatnonzero(here & (work.end_ns > work.ts_ns))
     at = np.searchsorted(work.ts_ns[rows], ends)
     known = at < len(rows)
-    row = np.full(len(ends), ABSENT, np.int64)
-    row[known] = rows[at[known]]
-    known &= work.launch_ts_ns[row] >= 0 if len(rows) else known
-    launch = np.where(known, np.minimum(work.launch_ts_ns[row], ends), ends) if len(rows) else ends
-    done = np.where(known, np.minimum(work.launch_end_ns[row], ends), ends) if len(rows) else ends
-    lane = (
-        np.where(known, work.launch_lane[row], states.main_lane)
-        if len(rows)
-        else np.full(len(ends), states.main_lane)
-    )
-    return _Gaps(starts, ends, launch, done, lane, _drained(states, starts, lane), at >= len(rows))
+    row = rows[at[known]]
+    launched = work.launch_ts_ns[row] >= 0
+    ended, row = np.flatnonzero(known)[launched], row[launched]
+    launch_ns, launch_end_ns = ends.copy(), ends.copy()
+    lane = np.full(len(ends), states.main_lane)
+    launch_ns[ended] = np.minimum(work.launch_ts_ns[row], ends[ended])
+    launch_end_ns[ended] = np.minimum(work.launch_end_ns[row], ends[ended])
+    lane[ended] = work.launch_lane[row]
+    drained = _drained(states, starts, lane)
+    unowned = np.ones(len(ends), bool)
+    unowned[ended] = False
+    return _Gaps(starts, ends, launch_ns, launch_end_ns, lane, drained, unowned)
 
 
 def _drained(states: HostStates, starts: Int64s, lane: Int64s) -> NDArray[np.bool_]:
@@ -167,8 +167,8 @@ def _host_pieces(
             state[silent] = states.at(states.main_lane, starts[silent])
         leaf = _STATE_LEAF[state]
         weak = np.isin(state, (HostState.DISPATCHING, HostState.NOTHING))
-        leaf[(state == HostState.NOTHING) & found.open_ended[rows][gap]] = LEAF["unclassified"]
         leaf[weak & found.drained[rows][gap]] = LEAF["sync"]
+        leaf[(state == HostState.NOTHING) & found.unowned[rows][gap]] = LEAF["unclassified"]
         parts.append((starts, leaf))
     return (
         np.concatenate([p[0] for p in parts] or [np.empty(0, np.int64)]),

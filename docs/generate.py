@@ -123,9 +123,10 @@ def _sections(text: str) -> Iterator[str]:
     parts = re.split(rf"^({'|'.join(HEADINGS)}):?\n", text, flags=re.MULTILINE)[1:]
     for heading, body in zip(parts[::2], parts[1::2], strict=True):
         lines = dedent(body).strip().splitlines()
-        is_list = heading == "References"
-        text = "\n".join(f"- {line}" if is_list else line for line in lines)
-        yield f"**{heading}**{chr(10) * 2 if is_list else ': '}{text}"
+        if heading == "References":
+            yield "\n".join((f"**{heading}**", "", *(f"- {line}" for line in lines)))
+        else:
+            yield f"**{heading}**: {' '.join(lines)}"
 
 
 # --- the command line ---
@@ -142,22 +143,32 @@ def options(command: str) -> str:
     function = commands()[command]
     hints = typing.get_type_hints(function, include_extras=True)
     defaults = inspect.signature(function).parameters
-    rows = [
-        _option(name, *typing.get_args(hint), defaults[name].default)
-        for name, hint in hints.items()
-        if name != "return"
-    ]
+    rows = []
+    for name, parameter in defaults.items():
+        kind, info = typing.get_args(hints[name])
+        rows.append(_option(name, kind, info, parameter.default))
     return _grid(("option", "meaning", "default"), rows)
 
 
 def _option(name: str, kind: object, info: typing.Any, default: object) -> tuple[str, str, str]:
-    is_option = isinstance(info, typer.models.OptionInfo)
-    spelt = info.param_decls or ((f"--{name.replace('_', '-')}",) if is_option else ())
-    choices = [str(c) for k in (kind, *typing.get_args(kind)) for c in typing.get_args(k)]
-    values = "\\|".join(c for c in choices if not c.startswith(("typing.", "<class")))
-    value = info.metavar or ("" if kind is bool else values)
-    spelling = " ".join(filter(None, (", ".join(spelt), value)))
+    choices = {str(c) for k in (kind, *typing.get_args(kind)) for c in _choices(k)}
+    value = info.metavar or ("" if kind is bool else "\\|".join(sorted(choices)))
+    spelling = " ".join(filter(None, (", ".join(_spelt(name, info)), value)))
     return f"`{spelling}`", info.help, _default(info.show_default, default)
+
+
+def _choices(kind: object) -> tuple[object, ...]:
+    return typing.get_args(kind) if typing.get_origin(kind) is typing.Literal else ()
+
+
+def _spelt(name: str, info: typing.Any) -> list[str]:
+    """How an option is written; an argument has no name."""
+    if not isinstance(info, typer.models.OptionInfo):
+        return []
+    # typer takes the first name of an annotated option for its default value
+    names = [info.default, *(info.param_decls or ())]
+    spelt = [text for text in names if isinstance(text, str) and text.startswith("-")]
+    return spelt or [f"--{name.replace('_', '-')}"]
 
 
 def _default(shown: object, default: object) -> str:
@@ -171,7 +182,9 @@ def _default(shown: object, default: object) -> str:
 
 def leaves(_: str) -> str:
     """The label that each leaf speaks for."""
-    return _grid(("leaf", "speaks for"), [(f"`{k}`", v or "no class") for k, v in LEAF_LABEL.items()])
+    return _grid(
+        ("leaf", "speaks for"), [(f"`{k}`", v or "no class") for k, v in LEAF_LABEL.items()]
+    )
 
 
 def budget_example(trace: str) -> str:
@@ -199,8 +212,8 @@ def _totals(step: Step) -> str:
     return (
         f"and the totals agree: compute {t.compute:,} + exposed collective "
         f"{t.exposed_collective:,} + exposed copy {t.exposed_copy:,} = busy {t.busy:,}; busy + "
-        f"idle {t.idle:,} = window {t.window:,}. The label is `{step.label}`, {step.confidence:.0%} "
-        f"sure, with `{step.runner_up}` as runner-up."
+        f"idle {t.idle:,} = window {t.window:,}. The label is `{step.label}`, "
+        f"{step.confidence:.0%} sure, with `{step.runner_up}` as runner-up."
     )
 
 

@@ -1,5 +1,6 @@
 """Make the pictures of the README from the program itself: `python docs/make_pictures.py`."""
 
+import html
 import io
 import os
 import re
@@ -11,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-__all__ = ["PICTURES", "analyze", "excerpt"]
+__all__ = ["PICTURES", "analyze", "characters", "excerpt", "picture"]
 
 ROOT = Path(__file__).parents[1]
 TRACE = "fixtures/demo.pftrace"
@@ -55,6 +56,12 @@ def picture(lines: list[Text]) -> str:
         console.print(line, soft_wrap=True)
     svg = console.export_svg(title=f"perfdiag analyze {TRACE}", unique_id="terminal")
     return _FONT.sub("", svg)  # a picture loads nothing from elsewhere
+
+
+def characters(svg: str) -> str:
+    """What a picture says, without blanks."""
+    pieces = re.findall(r"<text[^>]*>(.*?)</text>", svg)
+    return "".join("".join(html.unescape(piece).split()) for piece in pieces)
 
 
 if __name__ == "__main__":

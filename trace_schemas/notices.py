@@ -11,6 +11,7 @@ NOTICE_KINDS: dict[str, str] = {
     "input.truncated": "The input ends early; everything before the cut is read.",
     "input.corrupt": "Part of the input is damaged; the events around it are kept.",
     "input.too_large": "The input needs more memory than the limit.",
+    "input.skipped": "A file among the inputs is no trace; it was left out.",
     "json.nonfinite": "NaN or Infinity as a bare word: read as missing.",
     "json.bad_escape": "A string holds a character or an escape that JSON forbids.",
     "json.metadata_dropped": "Metadata beside the events is damaged and was left out.",

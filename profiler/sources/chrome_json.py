@@ -7,7 +7,7 @@ event by event.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import count
@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from perfdiag.profiler.sources.salvage import salvage
 from perfdiag.trace_schemas.notices import Notice
@@ -35,8 +36,8 @@ Buffer = bytes | memoryview
 PIECE_BYTES = 8 << 20
 """Events of 8 MiB of text take about 30 MB as objects; larger pieces are not faster."""
 
-EXACT_BELOW_US = 2.0**42
-"""A double holds whole nanoseconds of a time in microseconds below this."""
+EXACT_BELOW_NS = 2.0**52
+"""A double holds whole nanoseconds of a time below this, whatever its unit."""
 
 LARGEST_NS = 1 << 61
 """Of a start or a duration, so that ends fit 63 bits; 73 years."""
@@ -216,18 +217,21 @@ def read_salvaged(data: Buffer, path: str, unit_ns: int = 1000) -> ChromeTrace:
 def nanoseconds(times: list[Any], unit_ns: int) -> Int64s | None:
     """(n,) exact integer ns, or None where a double cannot hold a time or one is no number."""
     try:
-        numbers = np.array(times, np.float64)
-    except (TypeError, ValueError):
+        numbers = np.array(times)
+    except ValueError:  # a list in the place of a time
         return None
-    if not np.isfinite(numbers).all():
-        return None
-    if np.abs(numbers).max(initial=0.0) * unit_ns >= LARGEST_NS:
+    if numbers.dtype == np.int64:
+        return numbers * unit_ns if _all_below(numbers, LARGEST_NS // unit_ns) else None
+    if numbers.dtype != np.float64 or not _all_below(numbers, EXACT_BELOW_NS / unit_ns):
         return None
     whole = np.floor(numbers)
-    fraction = numbers - whole
-    if np.abs(numbers).max(initial=0.0) >= EXACT_BELOW_US and any(type(t) is float for t in times):
-        return None
-    return whole.astype(np.int64) * unit_ns + np.rint(fraction * unit_ns).astype(np.int64)
+    fraction = np.rint((numbers - whole) * unit_ns)
+    return whole.astype(np.int64) * unit_ns + fraction.astype(np.int64)
+
+
+def _all_below(numbers: NDArray[Any], limit: float) -> bool:
+    """Whether all are nearer to zero than a limit; what is no number is not."""
+    return bool(((numbers > -limit) & (numbers < limit)).all())
 
 
 def _loads(text: bytes) -> Any:
@@ -320,51 +324,58 @@ def _spans(
 def _pieces(trace: ChromeTrace, texts: Iterator[bytes], unit_ns: int) -> Iterator[TimedEvents]:
     exact = False
     for text in texts:
-        events: list[Any] = _decode_exact(text) if exact else _decode_events(text)
-        piece = _columns(trace, events, unit_ns)
-        if piece is None and not exact:
-            try:
-                events = list(_decode_exact(text))
-                exact = True
-            except msgspec.ValidationError:
-                events = [event for event in events if _repair_times(event)]
-            piece = _columns(trace, events, unit_ns, decimal=True)
-        elif piece is None:
-            piece = _columns(trace, events, unit_ns, decimal=True)
-        assert piece is not None
-        yield piece
+        if not exact:
+            events = _decode_events(text)
+            complete = _complete(events)
+            ts_ns = nanoseconds([e.ts for e in complete], unit_ns)
+            dur_ns = nanoseconds([e.dur for e in complete], unit_ns)
+            exact = ts_ns is None or dur_ns is None
+        if exact:
+            events = _decimal_events(text)
+            complete = _in_range(trace, _complete(events), unit_ns)
+            ts_ns = _exact([e.ts for e in complete], unit_ns)
+            dur_ns = _exact([e.dur for e in complete], unit_ns)
+        assert ts_ns is not None
+        assert dur_ns is not None
+        trace.entries += len(events)
+        if len(complete) < len(events):
+            _keep_others(trace, events)
+        yield _columns(trace, complete, ts_ns, dur_ns)
 
 
-def _repair_times(event: Event) -> bool:
-    """Make decimals of an event's times; a time that is no number is dropped."""
-    for key in ("ts", "dur"):
-        value = getattr(event, key)
-        try:
-            decimal = None if value is None else Decimal(str(value))
-            setattr(event, key, decimal if decimal is None or decimal.is_finite() else None)
-        except ArithmeticError:
-            setattr(event, key, None)
-    return True
+def _decimal_events(text: bytes) -> list[Event]:
+    """Events with their times as decimals; a time that is no number is dropped."""
+    try:
+        return list(_decode_exact(text))
+    except msgspec.ValidationError:
+        events = _decode_events(text)
+    for event in events:
+        event.ts, event.dur = _decimal(event.ts), _decimal(event.dur)
+    return events
+
+
+def _decimal(value: Any) -> Decimal | None:
+    try:
+        return None if value is None else Decimal(str(value))
+    except ArithmeticError:
+        return None
+
+
+def _complete(events: list[Event]) -> list[Event]:
+    return [e for e in events if e.ph == "X" and e.ts is not None and e.dur is not None]
+
+
+def _in_range(trace: ChromeTrace, events: list[Event], unit_ns: int) -> list[Event]:
+    """Those whose times a clock can show; the others are counted."""
+    limit = LARGEST_NS // unit_ns
+    fitting = [e for e in events if _fits(e.ts, limit) and _fits(e.dur, limit)]
+    trace.out_of_range += len(events) - len(fitting)
+    return fitting
 
 
 def _columns(
-    trace: ChromeTrace, events: list[Event], unit_ns: int, *, decimal: bool = False
-) -> TimedEvents | None:
-    """Columns of the complete events; None where the times need decimals."""
-    complete = [e for e in events if e.ph == "X" and e.ts is not None and e.dur is not None]
-    convert: Callable[[list[Any], int], Int64s | None] = nanoseconds
-    if decimal:
-        convert = _exact
-        fitting = [e for e in complete if _fits(e.ts, unit_ns) and _fits(e.dur, unit_ns)]
-        trace.out_of_range += len(complete) - len(fitting)
-        complete = fitting
-    ts_ns = convert([e.ts for e in complete], unit_ns)
-    dur_ns = convert([e.dur for e in complete], unit_ns)
-    if ts_ns is None or dur_ns is None:
-        return None
-    trace.entries += len(events)
-    if len(complete) < len(events):
-        _keep_others(trace, events)
+    trace: ChromeTrace, complete: list[Event], ts_ns: Int64s, dur_ns: Int64s
+) -> TimedEvents:
     return TimedEvents(
         ts_ns,
         dur_ns,
@@ -384,11 +395,12 @@ def _keep_others(trace: ChromeTrace, events: list[Event]) -> None:
             trace.skipped += 1
             trace.bare_objects += 1
         else:
+            event.pid, event.tid = hashable(event.pid), hashable(event.tid)
             trace.others.append(event)
 
 
-def _fits(time: Decimal, unit_ns: int) -> bool:
-    return -LARGEST_NS < time * unit_ns < LARGEST_NS
+def _fits(time: Decimal, limit: int) -> bool:
+    return time.is_finite() and -limit < time < limit
 
 
 def _exact(times: list[Any], unit_ns: int) -> Int64s:

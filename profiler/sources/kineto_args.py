@@ -147,15 +147,10 @@ def _first(items: list[Any], held: tuple[str, ...], *names: str) -> list[Any]:
 def _ids(values: list[Any]) -> Int64s:
     """Ids as int64; those of 64 unsigned bits wrap round, which keeps them distinct."""
     try:
-        return np.array([ABSENT if v is None else v for v in values], np.int64)
+        ids = np.array([ABSENT if v is None else v for v in values], np.int64)
     except (TypeError, ValueError, OverflowError):
-        return np.array([_id(v) for v in values], np.int64)
-
-
-def _id(value: Any) -> int:
-    if type(value) is int:
-        return value if value < 1 << 63 else value - (1 << 64)
-    return ABSENT if value is None else _integer(value)
+        return np.array([_integer(v) for v in values], np.int64)
+    return ids if ids.ndim == 1 else np.array([_integer(v) for v in values], np.int64)
 
 
 def _integer(value: Any) -> int:
@@ -164,6 +159,8 @@ def _integer(value: Any) -> int:
         number = int(value) if not isinstance(value, str) else int(value.split()[0], 0)
     except (TypeError, ValueError, IndexError, OverflowError):
         return ABSENT
+    if 1 << 63 <= number < 1 << 64:
+        return number - (1 << 64)
     return number if -(1 << 63) <= number < 1 << 63 else ABSENT
 
 

@@ -26,7 +26,10 @@ _HINTS = {
     "amd": {"hip_runtime_version", "roctracer_version", "hip_driver_version"},
 }
 
-_RANK_IN_NAME = re.compile(r"(?i)(?:^|[^a-z])(?:rank[-_.]?|r)(\d{1,6})(?=[^\d]|$)")
+_RANK_IN_NAME = (
+    re.compile(r"(?i)(?:^|[^a-z])rank[-_.]?(\d{1,6})(?!\d)"),
+    re.compile(r"(?i)(?:^|[^a-z])r(\d{1,6})(?!\d)"),  # last: DeepSeek-R1 is no rank
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +69,9 @@ def read_header(top: Mapping[str, Any], path: str) -> Header:
 
 
 def _rank_of_name(path: str) -> int | None:
-    found = _RANK_IN_NAME.search(PurePath(path.rsplit("!", 1)[-1]).name)
-    return int(found[1]) if found else None
+    name = PurePath(path.rsplit("!", 1)[-1]).name
+    found = [match for pattern in _RANK_IN_NAME if (match := pattern.search(name))]
+    return int(found[0][1]) if found else None
 
 
 def _rank_notice(rank: int | None) -> Notice:

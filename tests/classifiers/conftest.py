@@ -73,6 +73,12 @@ def examine(tmp_path: Path) -> Examine:
 
 
 @pytest.fixture
+def examine_path() -> Callable[[Path], Examined]:
+    """Look at a trace on disk."""
+    return examine_file
+
+
+@pytest.fixture
 def examine_fixture() -> Callable[[str], Examined]:
     """Look at a trace of `fixtures/gpu_like`."""
     folder = Path(__file__).parents[2] / "fixtures" / "gpu_like"

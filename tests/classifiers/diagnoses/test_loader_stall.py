@@ -25,7 +25,7 @@ def test_loading_in_line_can_be_hidden(examine: Any) -> None:
 
 
 def test_slow_workers_save_what_more_of_them_save(examine: Any) -> None:
-    """Workers that take the whole step of 606 us for a batch take 303 us if they are twice as many."""
+    """Workers make a batch in the step's 606 us; twice as many make one in 303 us."""
     assert examine(job(400, WORKERS)).savings_us("loader_stall") == (0, 303, 400)
 
 

@@ -1,6 +1,8 @@
 -- The model: ranks, devices, lanes, what ran on them, steps and regions, the same for every
 -- format. Times are nanoseconds; ids of slices are those of table `slice`.
 
+INCLUDE PERFETTO MODULE perfdiag.adapter;
+
 INCLUDE PERFETTO MODULE perfdiag.canonical;
 
 -- Ranks in the trace.
@@ -31,7 +33,23 @@ SELECT
   format,
   clock_unix_ns,
   clock_quality
-FROM _canonical_rank;
+FROM _canonical_rank
+UNION ALL
+SELECT
+  0 AS id,
+  cast_int!(NULL) AS rank,
+  cast_int!(NULL) AS world_size,
+  '' AS host,
+  '' AS source,
+  'perfetto' AS format,
+  cast_int!(NULL) AS clock_unix_ns,
+  'none' AS clock_quality
+FROM (
+  SELECT
+    1
+  FROM _adapter_track
+  LIMIT 1
+);
 
 -- Devices that the trace names.
 CREATE PERFETTO TABLE perfdiag_device(
@@ -61,15 +79,27 @@ SELECT
 FROM _canonical_fact AS fact
 JOIN _canonical_rank AS rank USING (upid)
 WHERE
-  fact.category = 'perfdiag.device';
+  fact.category = 'perfdiag.device'
+UNION ALL
+SELECT DISTINCT
+  device_id AS id,
+  cast_int!(NULL) AS rank,
+  device_id AS ordinal,
+  '' AS name,
+  '' AS vendor,
+  0 AS sm_count,
+  0 AS memory_bytes
+FROM _adapter_track
+WHERE
+  device_id IS NOT NULL;
 
--- Threads and streams, one row for each track that shows one.
-CREATE PERFETTO TABLE perfdiag_lane(
+-- Threads and streams of canonical traces.
+CREATE PERFETTO TABLE _perfdiag_own_lane(
   -- Track.
   track_id LONG,
   -- Rank.
   rank LONG,
-  -- Lane, numbered within its rank. Slices that cross lie on several tracks of one lane.
+  -- Lane, numbered within its rank.
   lane_id LONG,
   -- `thread` or `stream`.
   kind STRING,
@@ -96,6 +126,53 @@ SELECT
   track.stream
 FROM _canonical_track AS track
 JOIN _canonical_rank AS rank USING (upid);
+
+CREATE PERFETTO INDEX _perfdiag_own_lane_track ON _perfdiag_own_lane(track_id);
+
+-- Threads and streams, one row for each track that shows one.
+CREATE PERFETTO TABLE perfdiag_lane(
+  -- Track.
+  track_id LONG,
+  -- Rank.
+  rank LONG,
+  -- Lane, numbered within its rank. Slices that cross lie on several tracks of one lane.
+  lane_id LONG,
+  -- `thread` or `stream`.
+  kind STRING,
+  -- Name for people.
+  name STRING,
+  -- Process as the source writes it.
+  process STRING,
+  -- Thread or stream as the source writes it.
+  thread STRING,
+  -- Device ordinal, NULL on the host.
+  device_id LONG,
+  -- Stream number, NULL on the host.
+  stream LONG
+) AS
+SELECT
+  track_id,
+  rank,
+  lane_id,
+  kind,
+  name,
+  process,
+  thread,
+  device_id,
+  stream
+FROM _perfdiag_own_lane
+UNION ALL
+SELECT
+  track_id,
+  cast_int!(NULL) AS rank,
+  lane_id,
+  kind,
+  name,
+  process,
+  thread,
+  device_id,
+  stream
+FROM _adapter_track;
 
 CREATE PERFETTO INDEX _perfdiag_lane_track ON perfdiag_lane(track_id);
 
@@ -132,9 +209,32 @@ SELECT
   extract_arg(slice.arg_set_id, 'debug.correlation') AS correlation,
   slice.parent_id
 FROM slice
-JOIN perfdiag_lane AS lane USING (track_id)
+JOIN _perfdiag_own_lane AS lane USING (track_id)
 WHERE
-  slice.category GLOB 'runtime.*';
+  slice.category GLOB 'runtime.*'
+UNION ALL
+SELECT
+  id,
+  cast_int!(NULL) AS rank,
+  ts,
+  dur,
+  lane_id,
+  name AS api,
+  CASE
+    WHEN name GLOB '*Synchronize*' OR name GLOB '*_sync*' THEN 'sync'
+    WHEN name GLOB '*Memcpy*' THEN 'copy'
+    WHEN name GLOB '*Memset*' THEN 'fill'
+    WHEN name GLOB '*GraphLaunch*' THEN 'graph_launch'
+    WHEN name GLOB '*Launch*' OR name GLOB '*launch*' THEN 'launch'
+    WHEN name GLOB '*Event*' THEN 'event'
+    WHEN name GLOB '*Malloc*' OR name GLOB '*Free*' THEN 'alloc'
+    ELSE 'other'
+  END AS role,
+  correlation,
+  parent_id
+FROM _adapter_slice
+WHERE
+  kind = 'runtime';
 
 -- The call that counts for each correlation id: the first one that bears it.
 CREATE PERFETTO TABLE _perfdiag_launcher(
@@ -223,13 +323,37 @@ SELECT
   launcher.launch_lane_id,
   work.arg_set_id
 FROM slice AS work
-JOIN perfdiag_lane AS lane USING (track_id)
+JOIN _perfdiag_own_lane AS lane USING (track_id)
 LEFT JOIN _canonical_kernel_class AS class ON class.name = work.name
 LEFT JOIN _perfdiag_launcher AS launcher
   ON launcher.correlation = extract_arg(work.arg_set_id, 'debug.correlation')
   AND launcher.rank IS lane.rank
 WHERE
-  work.category IN ('kernel', 'copy', 'fill', 'collective');
+  work.category IN ('kernel', 'copy', 'fill', 'collective')
+UNION ALL
+SELECT
+  work.id,
+  cast_int!(NULL) AS rank,
+  work.device_id,
+  work.ts,
+  work.dur,
+  work.lane_id,
+  work.name,
+  work.kind,
+  cast_int!(NULL) AS class_id,
+  cast_string!(NULL) AS family,
+  cast_string!(NULL) AS bound,
+  iif(work.kind = 'collective', 'unknown', '') AS collective,
+  work.launch_id,
+  call.ts AS launch_ts,
+  call.dur AS launch_dur,
+  call.lane_id AS launch_lane_id,
+  work.arg_set_id
+FROM _adapter_slice AS work
+LEFT JOIN _adapter_slice AS call ON call.id = work.launch_id
+WHERE
+  work.kind IN ('kernel', 'copy', 'fill', 'collective')
+  AND work.dur >= 0;
 
 -- Steps.
 CREATE PERFETTO TABLE perfdiag_step(
@@ -265,7 +389,19 @@ SELECT
 FROM _canonical_fact AS fact
 JOIN _canonical_rank AS rank USING (upid)
 WHERE
-  fact.category = 'perfdiag.step';
+  fact.category = 'perfdiag.step'
+UNION ALL
+SELECT
+  id,
+  cast_int!(NULL) AS rank,
+  ordinal,
+  name,
+  'marker' AS source,
+  host_ts,
+  host_dur,
+  ts,
+  dur
+FROM _adapter_step;
 
 CREATE PERFETTO INDEX _perfdiag_step_ordinal ON perfdiag_step(ordinal);
 
@@ -351,9 +487,25 @@ SELECT
       AND slice.ts < region.ts + region.dur
   ) AS phase
 FROM slice
-JOIN perfdiag_lane AS lane USING (track_id)
+JOIN _perfdiag_own_lane AS lane USING (track_id)
 WHERE
-  slice.category IN ('host_op', 'annotation', 'python');
+  slice.category IN ('host_op', 'annotation', 'python')
+UNION ALL
+SELECT
+  id,
+  cast_int!(NULL) AS rank,
+  ts,
+  dur,
+  lane_id,
+  name,
+  kind,
+  parent_id,
+  cast_int!(NULL) AS external_id,
+  cast_int!(NULL) AS sequence_number,
+  cast_string!(NULL) AS phase
+FROM _adapter_slice
+WHERE
+  kind IN ('host_op', 'annotation', 'python');
 
 -- Runtime calls that start device work.
 CREATE PERFETTO VIEW perfdiag_launch(
@@ -382,9 +534,10 @@ SELECT
   call.lane_id,
   call.api,
   call.correlation,
-  iif(parent.category = 'host_op', parent.id, NULL) AS host_op_id
+  iif(parent.category = 'host_op' OR above.kind = 'host_op', parent.id, NULL) AS host_op_id
 FROM _perfdiag_call AS call
 LEFT JOIN slice AS parent ON parent.id = call.parent_id
+LEFT JOIN _adapter_slice AS above ON above.id = call.parent_id
 WHERE
   call.role IN ('launch', 'graph_launch', 'copy', 'fill')
   OR call.id IN (
@@ -432,7 +585,7 @@ SELECT
   work.name,
   work.kind,
   work.launch_id,
-  iif(parent.category = 'host_op', parent.id, NULL) AS host_op_id,
+  iif(parent.category = 'host_op' OR above.kind = 'host_op', parent.id, NULL) AS host_op_id,
   work.family,
   work.bound,
   (
@@ -449,7 +602,8 @@ SELECT
   ) AS step_id
 FROM _perfdiag_work AS work
 LEFT JOIN slice AS call ON call.id = work.launch_id
-LEFT JOIN slice AS parent ON parent.id = call.parent_id;
+LEFT JOIN slice AS parent ON parent.id = call.parent_id
+LEFT JOIN _adapter_slice AS above ON above.id = call.parent_id;
 
 -- Collectives, with what their arguments say.
 CREATE PERFETTO VIEW perfdiag_collective(
