@@ -25,8 +25,9 @@ class Nesting:
 
     Attributes:
         order: (2n,) begins (row) and ends (n + row) by lane, then time, innermost ends first.
-        parent: (n,) row of the enclosing slice of the same lane, or `ABSENT`.
-        crossing: (n,) whether the slice takes part in a crossing.
+        parent: (n,) row of the enclosing slice of the same lane, or `ABSENT`; where slices cross,
+            of one that overlaps.
+        crossing: (n,) True for some of the slices that cross, on every lane on which any do.
     """
 
     order: Int64s

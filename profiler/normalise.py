@@ -21,6 +21,7 @@ from perfdiag.trace_schemas.recording import (
     DEVICE_WORK,
     ArgColumn,
     Counter,
+    Int32s,
     Int64s,
     Kind,
     Recording,
@@ -38,9 +39,16 @@ SKEW_NS = 1_000_000
 """Records that start earlier than this before their launch come from another clock
 (pytorch/kineto#1082: 1e14 ns); below it the clocks are merely skewed and the record is kept."""
 
+FAR_NS = 86_400_000_000_000
+"""A day: no trace is as long, so that a record at 0 was never timed if all others are later."""
+
 IMPOSSIBLE_RATIO = 10.0
-"""A kernel that runs through later kernels of its stream, and takes this many times as long as
-its namesakes, has a broken end (AMD-AGI/TraceLens#669: orders of magnitude)."""
+"""A kernel that outlasts later kernels of its stream, and takes this many times as long as its
+namesakes, has a broken end (AMD-AGI/TraceLens#669: orders of magnitude)."""
+
+SIDE_BY_SIDE = 0.05
+"""Share of the work of a lane that may outlast later work before the lane counts as no stream,
+but as several drawn on one line."""
 
 LONGEST_LAUNCH_NS = 1_000_000
 """A median launch call of a millisecond suggests nanoseconds read as microseconds: launches
@@ -71,7 +79,9 @@ def name_device_kinds(recording: Recording) -> Recording:
 def set_zero_times_aside(recording: Recording) -> Recording:
     """Device records with time 0 were never timed: they would stretch the trace to 1970."""
     slices = recording.slices
-    untimed = _device(slices) & (slices.ts_ns <= 0) & (slices.dur_ns == 0)
+    at_zero = _device(slices) & (slices.ts_ns <= 0)
+    far = slices.ts_ns[~at_zero].min(initial=np.iinfo(np.int64).max) > FAR_NS
+    untimed = at_zero & ((slices.dur_ns == 0) | far)
     timed = slices.ts_ns[~untimed]
     if not len(timed) or timed.min() <= 0:
         untimed[:] = False
@@ -119,23 +129,42 @@ def set_impossible_durations_aside(recording: Recording) -> Recording:
 
 def _impossible(slices: Slices, rows: Int64s) -> Int64s:
     """Of the rows of one stream, in order of time, those whose duration cannot be."""
-    start, end, dur = slices.ts_ns[rows], slices.end_ns[rows], slices.dur_ns[rows]
-    covered = np.searchsorted(start, end) - np.arange(len(rows)) - 1
-    suspects = np.flatnonzero(covered >= 2)
-    if not len(suspects) or (covered >= 1).mean() > 0.05:
-        return rows[:0]  # a stream on which work really runs side by side
-    typical = np.median(np.delete(dur, suspects)) if len(suspects) < len(dur) else 0
-    kept = [i for i in suspects.tolist() if _outlier(slices, rows, i, suspects, float(typical))]
-    return rows[kept]
+    suspect = _outlasts_next(slices, rows)
+    if not suspect.any() or suspect.all():
+        return rows[:0]
+    dur = slices.dur_ns[rows]
+    broken = suspect & (dur > IMPOSSIBLE_RATIO * _usual_ns(dur, slices.name[rows], suspect))
+    if (suspect & ~broken).mean() > SIDE_BY_SIDE:
+        return rows[:0]
+    return rows[broken]
 
 
-def _outlier(slices: Slices, rows: Int64s, at: int, suspects: Int64s, typical: float) -> bool:
-    alike = np.flatnonzero(slices.name[rows] == slices.name[rows[at]])
-    alike = np.setdiff1d(alike, suspects)
-    usual = (
-        float(np.median(slices.dur_ns[rows[alike]])) if len(alike) else IMPOSSIBLE_RATIO * typical
-    )
-    return bool(slices.dur_ns[rows[at]] > IMPOSSIBLE_RATIO * max(usual, 1.0))
+def _outlasts_next(slices: Slices, rows: Int64s) -> Mask:
+    """(n,) whether work ends after the next work of its stream that another call launched.
+
+    What one call launched, a graph, may run side by side on a stream; a kernel that starts before
+    its predecessor is done (programmatic dependent launch) still ends after it.
+    """
+    end, call = slices.end_ns[rows], slices.correlation[rows]
+    fresh = np.flatnonzero((call[1:] != call[:-1]) | (call[1:] == ABSENT)) + 1
+    at = np.searchsorted(fresh, np.arange(len(rows)), "right")
+    known = at < len(fresh)
+    outlasts = np.zeros(len(rows), bool)
+    outlasts[known] = end[known] > end[fresh[at[known]]] + CLOCK_SLACK_NS
+    return outlasts
+
+
+def _usual_ns(dur_ns: Int64s, name: Int32s, suspect: Mask) -> NDArray[np.float64]:
+    """(n,) how long work of the name of each suspect usually takes."""
+    usual = np.full(len(dur_ns), IMPOSSIBLE_RATIO * np.median(dur_ns[~suspect]))
+    for code in np.unique(name[suspect]).tolist():
+        alike = name == code
+        proper = dur_ns[alike & ~suspect]
+        if len(proper):
+            usual[alike] = np.median(proper)
+        elif alike.sum() > 1:  # all of them: long, not broken
+            usual[alike] = np.sort(dur_ns[alike])[(alike.sum() - 1) // 2]
+    return np.maximum(usual, CLOCK_SLACK_NS)
 
 
 def note_overlaps(recording: Recording) -> Recording:

@@ -83,7 +83,7 @@ def _missing_message(recording: Recording, inferred: bool) -> str:
 
 
 def _marked(recording: Recording, marker: str | None) -> list[_Range]:
-    """Ranges of the first convention that the trace follows, one inside another dropped."""
+    """Ranges of the first convention that the trace follows; of one in another, the outer one."""
     slices = recording.slices
     rows = np.flatnonzero(np.isin(slices.kind, (Kind.ANNOTATION, Kind.HOST_OP)))
     by_rule: dict[str, list[int]] = {}
@@ -114,7 +114,7 @@ def _outermost(recording: Recording, rows: Int64s) -> list[_Range]:
     starts, ends = slices.ts_ns[rows].tolist(), slices.end_ns[rows].tolist()
     ranges: list[_Range] = []
     for name, start, end in zip(slices.name[rows].tolist(), starts, ends, strict=True):
-        if not ranges or start >= ranges[-1].end_ns:
+        if not ranges or start >= ranges[-1].end_ns or end > ranges[-1].end_ns:
             ranges.append(_Range(recording.strings[name], start, end))
     return ranges
 
@@ -225,18 +225,22 @@ def _last_work_ns(recording: Recording) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """Device work in the order of its launches: (n,) start of the launch, end of the work."""
+    """Device work in the order of its launches: (n,) start of the launch, end of the work.
+
+    Work without a launch counts as launched when it started.
+    """
 
     launch_ns: Int64s
     end_ns: Int64s
 
     @classmethod
     def of(cls, recording: Recording) -> "Launched":
-        """The work of a recording whose launch it holds."""
+        """The work of a recording."""
         slices = recording.slices
         launch = launch_rows(slices)
-        work = np.flatnonzero(launch != ABSENT)
-        launched = slices.ts_ns[launch[work]]
+        work = np.flatnonzero(np.isin(slices.kind, DEVICE_WORK))
+        by = launch[work]
+        launched = slices.ts_ns[np.where(by == ABSENT, work, by)]
         order = np.argsort(launched, kind="stable")
         return cls(launched[order], slices.end_ns[work[order]])
 

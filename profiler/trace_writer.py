@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from perfdiag.profiler.links import launch_rows
 from perfdiag.profiler.nesting import Tracks, assign_tracks
+from perfdiag.profiler.selection import needed_for_verdict
 from perfdiag.profiler.trace_encoder import Annotation, EventEncoder
 from perfdiag.profiler.wire import bytes_field, text_field, varint, varint_field
 from perfdiag.trace_schemas.apis import classify_api
-from perfdiag.trace_schemas.host_ranges import classify_range
 from perfdiag.trace_schemas.recording import (
     ABSENT,
     ArgColumn,
@@ -65,28 +65,21 @@ class TraceOptions:
     """How much goes into a trace.
 
     Attributes:
-        python: write Python frames.
-        raw_args: write the original arguments as text.
-        flows: write launch-to-device flows (for the user interface; SQL joins by id).
-        ids: write the ids that tie operators to each other (autograd's sequence numbers).
-        all_calls: write runtime calls that neither start, await nor allocate anything.
+        complete: every slice, with its original arguments, and flows from launches to device
+            work. Without it only what a verdict needs: a third of the time to load.
     """
 
-    python: bool = True
-    raw_args: bool = True
-    flows: bool = True
-    ids: bool = True
-    all_calls: bool = True
+    complete: bool = True
 
 
-VERDICT_ONLY = TraceOptions(python=False, raw_args=False, flows=False, ids=False, all_calls=False)
-"""Enough for a verdict, and quick to load."""
+COMPLETE = TraceOptions()
+VERDICT_ONLY = TraceOptions(complete=False)
 
 
 def write_trace(
     recording: Recording,
     meta: Sequence[MetaSlice] = (),
-    options: TraceOptions = TraceOptions(),
+    options: TraceOptions = COMPLETE,
 ) -> Iterator[bytes]:
     """The canonical trace of one rank, in pieces that may be concatenated.
 
@@ -95,11 +88,13 @@ def write_trace(
         meta: slices on perfdiag's own tracks.
         options: how much to write.
     """
-    shown = recording.slices.take(_written(recording, options))
-    recording = replace(recording, slices=shown)
+    if not options.complete:
+        needed = needed_for_verdict(recording)
+        recording = replace(recording, slices=recording.slices.take(needed))
+    shown = recording.slices
     tracks = assign_tracks(shown.ts_ns, shown.dur_ns, track_groups(recording))
     base = track_base(recording)
-    strings = _Strings(list(recording.strings))
+    strings = _Strings(_used_names(recording))
     encoder = _encoder(recording, tracks, base, strings, options)
     yield _tracks_preamble(recording, tracks, base)
     yield strings.packet()
@@ -107,40 +102,6 @@ def write_trace(
     yield b"".join(_counter_packets(c, base, i) for i, c in enumerate(recording.counters))
     about = [*lane_slices(recording, tracks, base), *counter_slices(recording, base)]
     yield _meta_packets([*about, *meta], base)
-
-
-def _written(recording: Recording, options: TraceOptions) -> Bools:
-    """(n,) which slices go into the trace."""
-    slices = recording.slices
-    keep = np.ones(len(slices), bool)
-    if not options.python:
-        keep &= (slices.kind != Kind.PYTHON) | _telling_frames(recording)[slices.name]
-    if not options.all_calls:
-        idle = [classify_api(s) == "other" for s in _names_of(recording, Kind.RUNTIME)]
-        by_name = np.zeros(len(recording.strings) + 1, bool)
-        by_name[np.unique(slices.name[slices.kind == Kind.RUNTIME])] = idle
-        launch = launch_rows(slices)
-        launches = np.zeros(len(slices), bool)
-        launches[launch[launch != ABSENT]] = True
-        keep &= (slices.kind != Kind.RUNTIME) | ~by_name[slices.name] | launches
-    return keep
-
-
-def _names_of(recording: Recording, kind: Kind) -> list[str]:
-    used = np.unique(recording.slices.name[recording.slices.kind == kind])
-    return [recording.strings[n] for n in used.tolist()]
-
-
-def _telling_frames(recording: Recording) -> Bools:
-    """(strings,) names of frames that tell what the host does: loading, collecting garbage."""
-    telling = np.zeros(len(recording.strings) + 1, bool)
-    used = np.unique(recording.slices.name[recording.slices.kind == Kind.PYTHON])
-    telling[used] = [classify_range(recording.strings[n]) in TELLING for n in used.tolist()]
-    return telling
-
-
-TELLING = ("input", "gc", "checkpoint", "logging")
-"""Activities that Python frames may show and nothing else does."""
 
 
 def track_groups(recording: Recording) -> Int64s:
@@ -172,7 +133,7 @@ FIRST_DEVICE, FIRST_COUNTER, FIRST_LANE = 1 << 12, 1 << 16, 1 << 20
 class _Strings:
     """Interned strings of one sequence: names, argument names, argument values, categories."""
 
-    names: list[str]
+    names: Mapping[str, int]
     values: dict[str, int] = field(default_factory=dict)
     arguments: dict[str, int] = field(default_factory=dict)
     categories: dict[str, int] = field(default_factory=dict)
@@ -183,13 +144,18 @@ class _Strings:
             _interned(number, table)
             for number, table in (
                 (1, self.categories),
-                (2, {name: i for i, name in enumerate(self.names, 1)}),
+                (2, self.names),
                 (3, self.arguments),
                 (29, self.values),
             )
         )
         flags = varint_field(_FLAGS, _CLEARED | _NEEDS_STATE)
         return _packet(bytes_field(_INTERNED, interned), flags)
+
+
+def _used_names(recording: Recording) -> dict[str, int]:
+    used = np.flatnonzero(np.bincount(recording.slices.name, minlength=1))
+    return {recording.strings[code]: code + 1 for code in used.tolist()}
 
 
 def intern(table: dict[str, int], text: str) -> int:
@@ -212,15 +178,15 @@ def _encoder(
         *(
             _sparse(strings, name, column, len(slices))
             for name, column in slices.args.items()
-            if options.ids or name not in OPERATOR_IDS
+            if options.complete or name not in OPERATOR_IDS
         ),
     ]
-    if options.ids:
+    if options.complete:
         external = slices.external_id
         annotations.append(_integers(strings, "external_id", external, external != ABSENT))
-    if options.raw_args:
+    if options.complete:
         annotations.append(_source_categories(recording, strings))
-    start, end = flow_ids(recording, base) if options.flows else (None, None)
+    start, end = flow_ids(recording, base) if options.complete else (None, None)
     return EventEncoder(
         slices,
         tracks,
@@ -229,7 +195,7 @@ def _encoder(
         annotations,
         start,
         end,
-        intern(strings.arguments, "raw_args") if options.raw_args else None,
+        intern(strings.arguments, "raw_args") if options.complete else None,
     )
 
 

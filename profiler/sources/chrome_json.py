@@ -221,12 +221,13 @@ def nanoseconds(times: list[Any], unit_ns: int) -> Int64s | None:
     except ValueError:  # a list in the place of a time
         return None
     if numbers.dtype == np.int64:
-        return numbers * unit_ns if _all_below(numbers, LARGEST_NS // unit_ns) else None
+        fits = _all_below(numbers, LARGEST_NS // unit_ns)
+        return numbers.astype(np.int64) * unit_ns if fits else None
     if numbers.dtype != np.float64 or not _all_below(numbers, EXACT_BELOW_NS / unit_ns):
         return None
-    whole = np.floor(numbers)
-    fraction = np.rint((numbers - whole) * unit_ns)
-    return whole.astype(np.int64) * unit_ns + fraction.astype(np.int64)
+    whole: Int64s = np.floor(numbers).astype(np.int64)
+    fraction: Int64s = np.rint((numbers - whole) * unit_ns).astype(np.int64)
+    return whole * unit_ns + fraction
 
 
 def _all_below(numbers: NDArray[Any], limit: float) -> bool:

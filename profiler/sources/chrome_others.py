@@ -1,7 +1,7 @@
 """Chrome trace entries that are not complete events: names, pairs, instants, counters."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from perfdiag.profiler.sources.chrome_json import ChromeTrace, Event, TimedEvents
+from perfdiag.profiler.sources.chrome_json import LARGEST_NS, ChromeTrace, Event, TimedEvents
 from perfdiag.trace_schemas.notices import Notice
 from perfdiag.trace_schemas.recording import ABSENT, Counter
 
@@ -43,19 +43,22 @@ def read_others(trace: ChromeTrace, unit_ns: int) -> Others:
     _read_names(others, by_phase.pop("M", []))
     for phase in "stf":
         by_phase.pop(phase, None)  # flows repeat what correlation ids say
-    pairs, open_count = _pairs(by_phase.pop("B", []), by_phase.pop("E", []), unit_ns)
-    spans, open_spans = _spans(by_phase.pop("b", []), by_phase.pop("e", []), unit_ns)
-    instants = [
-        (e, start, 0)
-        for phase in ("i", "I", "R", "n")
-        for e in by_phase.pop(phase, [])
-        if (start := _ns(e.ts, unit_ns)) is not None
-    ]
+    for phase in "BEbe":
+        by_phase.pop(phase, None)
+    pairs, alone = _pairs(trace.others, ("B", "E"), lambda e: (e.pid, e.tid), unit_ns)
+    spans, lone = _pairs(
+        trace.others, ("b", "e"), lambda e: (_text(e.cat), str(e.id), e.pid), unit_ns
+    )
+    points = [e for phase in ("i", "I", "R", "n") for e in by_phase.pop(phase, [])]
+    samples = by_phase.pop("C", [])
+    instants = [(e, start, 0) for e in points if (start := _ns(e.ts, unit_ns)) is not None]
+    untimed = len(points) - len(instants) + sum(_ns(e.ts, unit_ns) is None for e in samples)
     others.pieces = [_piece(trace, found) for found in (pairs + spans, instants) if found]
     others.instants = len(instants)
-    others.counters = _counters(by_phase.pop("C", []), unit_ns)
-    others.notices = _notices(open_count + open_spans, by_phase)
-    trace.skipped += sum(map(len, by_phase.values()))
+    others.counters = _counters(samples, unit_ns)
+    others.notices = _notices(alone + lone, by_phase)
+    trace.bare_objects += untimed
+    trace.skipped += sum(map(len, by_phase.values())) + alone + lone + untimed
     return others
 
 
@@ -63,10 +66,16 @@ Span = tuple[Event, int, int]
 
 
 def _ns(value: Any, unit_ns: int) -> int | None:
+    """A time in ns, or None for what is no number or no clock can show."""
     try:
-        return None if value is None else round(Decimal(str(value)) * unit_ns)
+        time = None if value is None else round(Decimal(str(value)) * unit_ns)
     except (ArithmeticError, ValueError):
         return None
+    return time if time is not None and -LARGEST_NS < time < LARGEST_NS else None
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
 
 
 def _decode(args: msgspec.Raw) -> dict[str, Any]:
@@ -88,34 +97,25 @@ def _read_names(others: Others, events: list[Event]) -> None:
             known.append(name)
 
 
-def _pairs(begins: list[Event], ends: list[Event], unit_ns: int) -> tuple[list[Span], int]:
-    """Begin/end pairs, last in first out on each thread; and how many stay open."""
-    timed = [(_ns(e.ts, unit_ns), e) for e in (*ends, *begins)]  # at equal times ends go first
+def _pairs(
+    events: list[Event], phases: tuple[str, str], key: Callable[[Event], Any], unit_ns: int
+) -> tuple[list[Span], int]:
+    """Begin/end pairs, last in first out where the key is the same; and how many stay alone.
+
+    At equal times the order of the file decides, as the format says: a pair without length has
+    its end right behind its begin.
+    """
+    sides = [(_ns(e.ts, unit_ns), e) for e in events if e.ph in phases]
     stacks: dict[Any, list[tuple[int, Event]]] = defaultdict(list)
     found: list[Span] = []
-    for ts, event in sorted(((t, e) for t, e in timed if t is not None), key=lambda pair: pair[0]):
-        stack = stacks[(event.pid, event.tid)]
-        if event.ph == "B":
+    for ts, event in sorted(((t, e) for t, e in sides if t is not None), key=lambda side: side[0]):
+        stack = stacks[key(event)]
+        if event.ph == phases[0]:
             stack.append((ts, event))
         elif stack:
             start, begin = stack.pop()
             found.append((begin, start, ts - start))
-    return found, sum(map(len, stacks.values()))
-
-
-def _spans(begins: list[Event], ends: list[Event], unit_ns: int) -> tuple[list[Span], int]:
-    """Asynchronous pairs by category, id and process; and how many stay open."""
-    waiting: dict[Any, list[tuple[int, Event]]] = defaultdict(list)
-    for event in begins:
-        if (ts := _ns(event.ts, unit_ns)) is not None:
-            waiting[(event.cat, str(event.id), event.pid)].append((ts, event))
-    found: list[Span] = []
-    for event in ends:
-        stack = waiting[(event.cat, str(event.id), event.pid)]
-        if stack and (end := _ns(event.ts, unit_ns)) is not None:
-            start, begin = stack.pop()
-            found.append((begin, start, end - start))
-    return found, sum(map(len, waiting.values()))
+    return found, len(sides) - 2 * len(found)
 
 
 def _piece(trace: ChromeTrace, spans: list[Span]) -> TimedEvents:
@@ -157,7 +157,9 @@ def _counter(pid: Any, name: str, points: list[tuple[int, float]]) -> Counter:
 
 def _notices(unfinished: int, unknown: dict[str, list[Event]]) -> list[Notice]:
     notices = [
-        Notice("slice.unfinished", "warning", unfinished, "Begun but never ended; left out.")
+        Notice(
+            "slice.unfinished", "warning", unfinished, "Begin or end without the other; left out."
+        )
     ]
     if unknown:
         phases = ", ".join(sorted(unknown))

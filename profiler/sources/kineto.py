@@ -145,12 +145,21 @@ def _assemble(trace: ChromeTrace, path: str, options: KinetoOptions, span: Span)
         _add(columns, lanes, trace, piece, options.keep_args)
         instants = len(piece.ts_ns)
     if not columns.count:
-        raise InputError(path, "holds no event with a time: nothing to analyse")
+        raise InputError(path, _nothing_to_analyse(trace))
     header = read_header(trace.metadata, path)
     slices, devices = _join(columns)
     made = _make_lanes(lanes, others, slices, devices, {d.ordinal for d in header.devices})
     slices = _settle_kinds(slices, made, instants if others.instants else 0)
     return _recording(trace, path, header, others, slices, made)
+
+
+def _nothing_to_analyse(trace: ChromeTrace) -> str:
+    if trace.out_of_range:
+        return (
+            f"the times of all {trace.out_of_range} events lie beyond what a clock can show; if "
+            "they are nanoseconds, --time-unit ns reads them"
+        )
+    return "holds no event with a time: nothing to analyse"
 
 
 def _within(piece: TimedEvents, span: Span) -> TimedEvents:

@@ -35,18 +35,17 @@ def test_the_operator_is_named(examine: Any) -> None:
 def test_a_host_that_waits_little_gains_little(examine: Any) -> None:
     """Where the host is busy for 300 us after a wait of 18, half of 18 us is sure to be saved.
 
-    In each step the host waits from 8 to 26 us; the device idles for 300 us after that, and in
-    all steps but the first 6 us for the launch.
+    In each step but the first, the device idles for 306 us after the last read.
     """
     b = KinetoBuilder()
     for _ in range(20):
         with b.step():
+            b.idle(300)
             b.launch(GEMM, 20)
             with b.op("aten::item", 2), b.op("aten::_local_scalar_dense", 2):
                 b.sync(COMPUTE_STREAM)
-            b.idle(300)
     low, _, high = examine(b).savings_us("draining_sync")
-    assert (low, high) == (9, (20 * 300 + 19 * 6) / 20)
+    assert (low, high) == (19 * 9 / 20, 19 * 306 / 20)
 
 
 def test_a_long_wait_for_a_busy_device_is_free(examine: Any) -> None:

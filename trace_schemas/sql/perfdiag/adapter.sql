@@ -528,8 +528,52 @@ SELECT
   max(done - coalesce(lag(done) OVER (ORDER BY ts, id), ts), 0) AS dur
 FROM completed;
 
--- Names of device slices that never end or tracks that are neither host nor device.
-CREATE PERFETTO TABLE _adapter_notice(
+-- Samples of counters.
+CREATE PERFETTO VIEW _adapter_sample(
+  -- Sample.
+  id LONG,
+  -- Track.
+  track_id LONG,
+  -- Device ordinal, NULL where the names tell of none.
+  device_id LONG,
+  -- Name of the counter.
+  name STRING,
+  -- Unit of the values.
+  unit STRING,
+  -- Time of the sample.
+  ts TIMESTAMP,
+  -- Value.
+  value DOUBLE
+) AS
+SELECT
+  counter.id,
+  counter.track_id,
+  cast_int!(
+    coalesce(
+      regexp_extract(
+        lower(coalesce(track.name, '') || '|' || coalesce(parent.name, '')),
+        '[gtnxh]pu[ :#]*([0-9]+)'
+      ),
+      extract_arg(track.dimension_arg_set_id, 'gpu')
+    )
+  ) AS device_id,
+  coalesce(track.name, '') AS name,
+  coalesce(track.unit, '') AS unit,
+  counter.ts,
+  counter.value
+FROM counter
+JOIN counter_track AS track ON track.id = counter.track_id
+JOIN track AS own ON own.id = counter.track_id
+LEFT JOIN track AS parent ON parent.id = own.parent_id
+WHERE
+  NOT EXISTS (
+    SELECT
+      1
+    FROM _canonical_rank
+  );
+
+-- What the reader must know about the mapping.
+CREATE PERFETTO VIEW _adapter_notice(
   -- Kind, as the documentation lists them.
   kind STRING,
   -- `error`, `warning` or `info`.

@@ -684,12 +684,24 @@ SELECT
   counter.value
 FROM counter
 JOIN counter_track AS track ON track.id = counter.track_id
-LEFT JOIN track AS parent ON parent.id = track.parent_id
+JOIN track AS own ON own.id = counter.track_id
+LEFT JOIN track AS parent ON parent.id = own.parent_id
 JOIN _canonical_rank AS rank
   ON rank.upid = coalesce(
     extract_arg(track.dimension_arg_set_id, 'upid'),
     extract_arg(parent.dimension_arg_set_id, 'upid')
-  );
+  )
+UNION ALL
+SELECT
+  id,
+  cast_int!(NULL) AS rank,
+  device_id,
+  name AS metric,
+  unit,
+  ts,
+  coalesce(lead(ts) OVER (PARTITION BY track_id ORDER BY ts) - ts, 0) AS dur,
+  value
+FROM _adapter_sample;
 
 -- What the reader must know about the trace.
 CREATE PERFETTO VIEW perfdiag_notice(
@@ -716,4 +728,13 @@ SELECT
 FROM _canonical_fact AS fact
 JOIN _canonical_rank AS rank USING (upid)
 WHERE
-  fact.category = 'perfdiag.notice';
+  fact.category = 'perfdiag.notice'
+UNION ALL
+SELECT
+  row_number() OVER () - 1 AS id,
+  cast_int!(NULL) AS rank,
+  kind,
+  severity,
+  count,
+  message
+FROM _adapter_notice;

@@ -1,0 +1,53 @@
+"""The trace of the README is what its script makes, and shows what the README says."""
+
+from pathlib import Path
+
+import pytest
+from demo import TRACE, job
+
+from perfdiag.classifiers.analysis import Options, analyze
+from perfdiag.profiler.querying import query_trace
+from perfdiag.trace_schemas.report import Report
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return analyze([str(TRACE)], Options())
+
+
+def test_the_demo_is_small() -> None:
+    """It is under 1 MB, like every fixture."""
+    assert TRACE.stat().st_size < 1_000_000
+
+
+def test_the_demo_says_what_its_job_says(report: Report, tmp_path: Path) -> None:
+    """Converted and not, the job gives the same verdicts, budgets, steps and fixes."""
+    original = analyze([str(job().write(tmp_path / "demo.json.gz"))], Options())
+    assert report.ranks == original.ranks
+    assert report.job == original.job
+    assert report.fixes == original.fixes
+    assert report.collectives == original.collectives
+
+
+def test_the_demo_waits_for_its_loader(report: Report) -> None:
+    """The job is bound by its host, most of all by the input, in each of its six steps."""
+    assert [step.label for step in report.ranks[0].steps] == ["host-bound"] * 6
+    budget = report.job.budget_ns
+    assert max(budget, key=lambda leaf: budget[leaf]) == "input"
+
+
+def test_the_demo_has_fixes_of_three_owners(report: Report) -> None:
+    """Loader, all-reduce and synchronisation are found, the dearest first."""
+    found = [(fix.id, fix.layer) for fix in report.fixes]
+    assert found == [
+        ("loader_stall", "input-pipeline"),
+        ("exposed_all_reduce", "collectives"),
+        ("draining_sync", "framework"),
+    ]
+
+
+def test_every_figure_of_the_demo_can_be_asked_again(report: Report) -> None:
+    """`perfdiag query` returns the value of each piece of evidence."""
+    for evidence in (one for fix in report.fixes for one in fix.evidence):
+        ((value,),) = query_trace(str(TRACE), evidence.sql).rows()
+        assert value == evidence.value
