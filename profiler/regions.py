@@ -5,17 +5,18 @@ the one before it to its own, inside its step: a phase that hides behind device 
 empty window and costs nothing.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perfdiag.profiler.nesting import nest
 from perfdiag.profiler.steps import Launched, Step
 from perfdiag.trace_schemas.host_ranges import classify_range, step_marker
-from perfdiag.trace_schemas.recording import ABSENT, Int64s, Kind, Recording
+from perfdiag.trace_schemas.recording import ABSENT, Int32s, Int64s, Kind, Recording
 
 __all__ = ["Region", "find_regions"]
 
@@ -50,7 +51,7 @@ def find_regions(recording: Recording, steps: Sequence[Step]) -> list[Region]:
         return []
     marks: list[tuple[RegionKind, list[_Mark]]] = [
         ("phase", _phase_marks(recording, steps)),
-        ("annotation", _range_marks(_annotations(recording))),
+        ("annotation", _range_marks(_annotations(recording, steps))),
         ("module", _range_marks(_modules(recording, len(steps)))),
     ]
     launched = Launched.of(recording)
@@ -107,34 +108,43 @@ def _phase_marks(recording: Recording, steps: Sequence[Step]) -> list[_Mark]:
 
     Loader, optimizer and forward ranges say so themselves. Backward is what autograd's threads
     run; operators of the issuing thread before it are forward. Operators that no backward
-    follows are forward only where the trace shows training elsewhere.
+    follows are forward only where the trace shows training elsewhere. Ranges of one phase are
+    one, unless the issuing thread runs operators between them: it accumulates gradients.
     """
     slices = recording.slices
     hosts = np.flatnonzero(np.isin(slices.kind, (Kind.HOST_OP, Kind.ANNOTATION)))
     if not len(hosts):
         return []
     phase = _phase_by_name(recording)[slices.name[hosts]]
+    issued = (slices.lane == _issuing_lane(slices.lane[hosts], phase)) & (
+        slices.kind == Kind.HOST_OP
+    )
+    ops = np.sort(slices.ts_ns[issued]).tolist()
     hosts, phase = hosts[phase != ""], phase[phase != ""]
     starts, ends = slices.ts_ns[hosts].tolist(), slices.end_ns[hosts].tolist()
-    named = list(zip(starts, ends, phase.tolist(), strict=True))
-    ranges = _merge(named)
-    if not any(name in ("forward", "backward", "optimizer") for _, _, name in ranges):
-        ranges = [r for r in ranges if r[2] == "data"]
-    return _fill(recording, steps, ranges)
+    return _fill(ops, steps, _merge(list(zip(starts, ends, phase.tolist(), strict=True)), ops))
 
 
-def _phase_by_name(recording: Recording) -> np.ndarray[tuple[int], np.dtype[np.object_]]:
+def _issuing_lane(lane: Int32s, phase: NDArray[np.object_]) -> int:
+    """Lane of the thread that runs the step; one that only runs backward is autograd's."""
+    own = (phase == "forward") | (phase == "optimizer")
+    if not own.any():
+        own = ~np.isin(lane, lane[phase == "backward"])
+    return int(np.bincount(lane[own] if own.any() else lane).argmax())
+
+
+def _phase_by_name(recording: Recording) -> NDArray[np.object_]:
     return np.array([_PHASES.get(classify_range(s), "") for s in recording.strings] or [""], object)
 
 
 Span = tuple[int, int, str]
 
 
-def _merge(spans: list[Span]) -> list[Span]:
+def _merge(spans: list[Span], ops: list[int]) -> list[Span]:
     """Spans in order of start; those inside another, or following one of their own, joined."""
     merged: list[Span] = []
     for start, end, name in sorted(spans, key=lambda span: (span[0], -span[1])):
-        if merged and merged[-1][2] == name:
+        if merged and merged[-1][2] == name and _first(ops, merged[-1][1], start) == start:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]), name)
         elif merged and end <= merged[-1][1]:
             continue
@@ -143,9 +153,14 @@ def _merge(spans: list[Span]) -> list[Span]:
     return merged
 
 
-def _fill(recording: Recording, steps: Sequence[Step], ranges: list[Span]) -> list[_Mark]:
+def _first(ops: list[int], begin: int, until: int) -> int:
+    """When the first operator between two times starts; the later time where there is none."""
+    at = bisect_left(ops, begin)
+    return min(ops[at], until) if at < len(ops) else until
+
+
+def _fill(ops: list[int], steps: Sequence[Step], ranges: list[Span]) -> list[_Mark]:
     """Give the operators between the named ranges to forward, up to the next backward."""
-    ops = _first_ops(recording, steps)
     training = any(name in ("backward", "optimizer", "forward") for _, _, name in ranges)
     begins = [start for start, _, _ in ranges]
     marks: list[_Mark] = []
@@ -155,7 +170,7 @@ def _fill(recording: Recording, steps: Sequence[Step], ranges: list[Span]) -> li
         ]
         at = step.host_ts_ns
         for start, end, name in [*inside, (step.host_end_ns, step.host_end_ns, "")]:
-            first = int(ops[i]) if (i := np.searchsorted(ops, at)) < len(ops) else start
+            first = _first(ops, at, start)
             if first < start and training and name in ("backward", "forward"):
                 marks.append(_Mark(first, "forward"))
             elif first < start and name != "forward":
@@ -166,14 +181,8 @@ def _fill(recording: Recording, steps: Sequence[Step], ranges: list[Span]) -> li
     return marks
 
 
-def _first_ops(recording: Recording, steps: Sequence[Step]) -> Int64s:
-    """Starts of operators, in order."""
-    slices = recording.slices
-    return np.sort(slices.ts_ns[slices.kind == Kind.HOST_OP])
-
-
-def _annotations(recording: Recording) -> list[Span]:
-    """The user's outermost ranges on the lane that has most of them."""
+def _annotations(recording: Recording, steps: Sequence[Step]) -> list[Span]:
+    """The user's outermost ranges in steps, on the lane that has most of them."""
     slices = recording.slices
     rows = np.flatnonzero(slices.kind == Kind.ANNOTATION)
     rows = (
@@ -181,7 +190,19 @@ def _annotations(recording: Recording) -> list[Span]:
         if len(rows)
         else rows
     )
-    return _outermost(recording, rows)
+    return _top_level(_inside(steps, _on_one_lane(recording, rows)))
+
+
+def _inside(steps: Sequence[Step], spans: list[Span]) -> list[Span]:
+    """Spans that start in a step and end before the next: one around many steps divides none."""
+    starts = [step.host_ts_ns for step in steps]
+    kept = []
+    for span in spans:
+        at = bisect_right(starts, span[0]) - 1
+        last = at + 1 == len(steps) or span[1] <= starts[at + 1]
+        if at >= 0 and span[0] < steps[at].host_end_ns and last:
+            kept.append(span)
+    return kept
 
 
 def _is_users(name: str) -> bool:
@@ -189,14 +210,14 @@ def _is_users(name: str) -> bool:
     return bool(name) and not name.startswith(framework) and step_marker(name) is None
 
 
-def _outermost(recording: Recording, rows: Int64s) -> list[Span]:
+def _on_one_lane(recording: Recording, rows: Int64s) -> list[Span]:
     slices = recording.slices
     if not len(rows):
         return []
     lane = np.bincount(slices.lane[rows]).argmax()
     rows = rows[slices.lane[rows] == lane]
     names = [recording.strings[n] for n in slices.name[rows].tolist()]
-    return _top_level(_spans(recording, rows, names))
+    return _spans(recording, rows, names)
 
 
 def _spans(recording: Recording, rows: Int64s, names: list[str]) -> list[Span]:
@@ -213,7 +234,7 @@ def _top_level(spans: list[Span]) -> list[Span]:
 
 
 def _modules(recording: Recording, steps: int) -> list[Span]:
-    """Module frames, at the deepest level that keeps steps readable, with their path."""
+    """Module frames of one level, with their path."""
     slices = recording.slices
     is_module = np.array([s.startswith("nn.Module: ") for s in recording.strings] or [False])
     rows = np.flatnonzero((slices.kind == Kind.PYTHON) & is_module[slices.name])
@@ -222,12 +243,21 @@ def _modules(recording: Recording, steps: int) -> list[Span]:
     parent = nest(slices.ts_ns[rows], slices.dur_ns[rows], slices.lane[rows]).parent
     paths = _paths([recording.strings[slices.name[r]][11:] for r in rows.tolist()], parent)
     depth = np.array([path.count(".") for path in paths])
-    level = max(
-        (d for d in range(int(depth.max()) + 1) if (depth == d).sum() <= MOST_PER_STEP * steps),
-        default=0,
-    )
+    level = _readable_level(depth, slices.dur_ns[rows], MOST_PER_STEP * steps)
     chosen = np.flatnonzero(depth == level)
     return _top_level(_spans(recording, rows[chosen], [paths[i] for i in chosen.tolist()]))
+
+
+LEAST_SHARE = 0.8
+"""A level of modules must hold this much of the time of the outermost ones to stand for it."""
+
+
+def _readable_level(depth: Int64s, dur_ns: Int64s, most: int) -> int:
+    """The deepest level that is neither too many modules nor too small a part of their time."""
+    counts = np.bincount(depth)
+    spent = np.bincount(depth, weights=dur_ns.astype(np.float64))
+    fit = np.flatnonzero((counts <= most) & (spent >= LEAST_SHARE * spent[0]))
+    return int(fit.max(initial=0))
 
 
 def _paths(names: list[str], parent: Int64s) -> list[str]:
