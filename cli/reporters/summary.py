@@ -42,7 +42,7 @@ class RegionRow:
 
     Attributes:
         label: the label that holds most of their time.
-        agreeing: number of regions with that label, of `n`.
+        agreeing: number of regions with that label, of the `n` that take any time.
         dur_ns: their windows together.
         budget_ns: their budgets together.
     """
@@ -103,10 +103,15 @@ def _first(rows: Sequence[Row], wanted: Iterable[Row], most: int) -> list[Row]:
 
 
 def region_rows(report: Report) -> list[RegionRow]:
-    """Regions summed over steps and ranks; phases in the order of a step, others by time."""
+    """Regions summed over steps and ranks; phases in the order of a step, others by time.
+
+    What lies between annotations or modules is no row of its own.
+    """
     groups: dict[tuple[str, str], list[Region]] = {}
     for row in step_rows(report):
         for region in row.step.regions:
+            if region.kind != "phase" and region.name == "other":
+                continue
             groups.setdefault((region.kind, region.name), []).append(region)
     return sorted((_sum_regions(group) for group in groups.values()), key=_region_order)
 
@@ -127,8 +132,8 @@ def _sum_regions(regions: Sequence[Region]) -> RegionRow:
         kind=regions[0].kind,
         name=regions[0].name,
         label=label,
-        agreeing=sum(region.label == label for region in regions),
-        n=len(regions),
+        agreeing=sum(region.label == label for region in regions if region.dur_ns),
+        n=sum(region.dur_ns > 0 for region in regions),
         dur_ns=sum(region.dur_ns for region in regions),
         budget_ns=dict(budget),
     )

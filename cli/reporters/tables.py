@@ -19,7 +19,7 @@ from perfdiag.cli.reporters.summary import (
     step_rows,
 )
 from perfdiag.cli.reporters.units import clean, count, duration, percent, plural, shorten, size
-from perfdiag.trace_schemas.report import Rank, Report
+from perfdiag.trace_schemas.report import Label, Rank, Report
 
 __all__ = ["tables"]
 
@@ -85,7 +85,7 @@ def _step_cells(row: StepRow, name_width: int, with_coverage: bool) -> list[str 
         Text(name),
         duration(step.dur_ns),
         label_text(step.label),
-        f"{step.confidence:.0%}",
+        _sure(step.label, step.confidence),
     ]
     coverage = Text("" if step.coverage >= 1 else percent(step.coverage, 1), "bold red")
     return [*cells, coverage] if with_coverage else cells
@@ -121,13 +121,18 @@ def _ranks(report: Report) -> Block:
             percent(totals.busy, totals.window),
             percent(rank.budget_ns.get("collective_wait", 0), totals.window),
             label_text(rank.label),
-            f"{rank.confidence:.0%}",
+            _sure(rank.label, rank.confidence),
             Bar(rank.budget_ns, _mean_window(rank) / longest),
         )
     left_out = len(report.ranks) - len(shown)
     note = "each by its own time: a wait counts as collective"
     some = f"{len(shown)} of {len(report.ranks):,}, those that wait least; " if left_out else ""
     return "Ranks", some + note, table
+
+
+def _sure(label: Label, confidence: float) -> str:
+    """How sure a label is; that nothing is known needs no probability."""
+    return "" if label == "unknown" else f"{confidence:.0%}"
 
 
 def _rank_name(rank: int | None) -> str:

@@ -99,7 +99,8 @@ def _verdict(report: Report) -> RenderableType:
     job = report.job
     style = LABEL_STYLE[job.label]
     head = Text.assemble((f" {job.label.upper()} ", f"bold reverse {style}"))
-    head.append(f"  {job.confidence:.0%} sure", "bold")
+    if job.label != "unknown":
+        head.append(f"  {job.confidence:.0%} sure", "bold")
     if job.runner_up is not None:
         head.append("   runner-up: ", "dim").append_text(label_text(job.runner_up))
     if job.culprit_rank is not None:

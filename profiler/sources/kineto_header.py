@@ -11,7 +11,7 @@ import msgspec
 from perfdiag.trace_schemas.notices import Notice
 from perfdiag.trace_schemas.recording import Device, ProcessGroup
 
-__all__ = ["Header", "read_header"]
+__all__ = ["Header", "rank_notice", "rank_of_name", "read_header"]
 
 _VENDORS = {
     "nvidia": r"(?i)nvidia|tesla|geforce|quadro|\b[AHBLV]\d{2,3}\b",
@@ -52,8 +52,8 @@ def read_header(top: Mapping[str, Any], path: str) -> Header:
     rank = _integer(info.get("rank"))
     notices: tuple[Notice, ...] = ()
     if rank is None:
-        rank = _rank_of_name(path)
-        notices = (_rank_notice(rank),)
+        rank = rank_of_name(path)
+        notices = (rank_notice(rank),)
     return Header(
         rank=rank,
         world_size=_integer(info.get("world_size")),
@@ -68,13 +68,15 @@ def read_header(top: Mapping[str, Any], path: str) -> Header:
     )
 
 
-def _rank_of_name(path: str) -> int | None:
+def rank_of_name(path: str) -> int | None:
+    """The rank that a file's name gives, such as `trace_rank3.json`."""
     name = PurePath(path.rsplit("!", 1)[-1]).name
     found = [match for pattern in _RANK_IN_NAME if (match := pattern.search(name))]
     return int(found[0][1]) if found else None
 
 
-def _rank_notice(rank: int | None) -> Notice:
+def rank_notice(rank: int | None) -> Notice:
+    """That the file does not say its rank, which its name may have given all the same."""
     if rank is None:
         return Notice("rank.missing", "info", 1, "The file does not say which rank it is.")
     message = f"The file does not say which rank it is; {rank} is inferred from its name."

@@ -1,12 +1,28 @@
 """Perfetto traces: our own, read back as they were written, and anybody's TrackEvents."""
 
-from perfdiag.profiler.engine import EngineName, open_session
+import re
+
+from perfdiag.profiler.engine import EngineName, Session, open_session
 from perfdiag.profiler.model import model_sql
 from perfdiag.profiler.sources.perfetto_canonical import read_canonical
+from perfdiag.profiler.sources.perfetto_foreign import read_foreign
 from perfdiag.trace_schemas.errors import EngineError, InputError
 from perfdiag.trace_schemas.recording import Recording
 
 __all__ = ["read_perfetto"]
+
+_OPTIONS = "perfdiag.options"
+_NAMES = """
+SELECT track.id, track.name, parent.name AS parent, thread.name AS thread, process.name AS process
+FROM track
+LEFT JOIN track AS parent ON parent.id = track.parent_id
+LEFT JOIN thread ON thread.utid = extract_arg(track.dimension_arg_set_id, 'utid')
+LEFT JOIN process ON process.upid = coalesce(
+  extract_arg(track.dimension_arg_set_id, 'upid'),
+  extract_arg(parent.dimension_arg_set_id, 'upid'),
+  thread.upid
+)
+"""
 
 
 def read_perfetto(
@@ -39,8 +55,25 @@ def read_perfetto(
             session.load([data])
         except EngineError as error:
             raise InputError(path, f"the trace processor refuses it: {error}") from error
-        session.register_package("perfdiag", model_sql())
+        session.register_package("perfdiag", _package(session, device_track))
         session.query("INCLUDE PERFETTO MODULE perfdiag.canonical;")
         if len(session.query("SELECT 1 FROM _canonical_rank")):
             return read_canonical(session, path, keep_args=keep_args)
-        raise InputError(path, "foreign")
+        session.query("INCLUDE PERFETTO MODULE perfdiag.adapter;")
+        return read_foreign(session, path, step_marker=step_marker, keep_args=keep_args)
+
+
+def _package(session: Session, device_track: str | None) -> dict[str, str]:
+    """The SQL package, with the tracks that the user calls device lanes put in."""
+    modules = model_sql()
+    if device_track is not None:
+        table = session.query(_NAMES)
+        names = zip(*(table.texts(name) for name in table.names[1:]), strict=True)
+        matching = [
+            str(track)
+            for track, texts in zip(table.ints("id").tolist(), names, strict=True)
+            if any(re.search(device_track, text) for text in texts if text)
+        ]
+        numbers = "|".join(["", *matching, ""])
+        modules[_OPTIONS] = modules[_OPTIONS].replace("''", f"'{numbers}'")
+    return modules

@@ -1,5 +1,5 @@
--- What the user says of a foreign trace. Empty here; perfdiag registers the module anew with
--- what was given on the command line.
+-- What the user says of a foreign trace. perfdiag registers this module with the numbers of the
+-- tracks whose names match `--device-track` in place of the empty text.
 
 -- Tracks that the user calls device lanes.
 CREATE PERFETTO TABLE _option_device_track(
@@ -7,6 +7,7 @@ CREATE PERFETTO TABLE _option_device_track(
   track_id LONG
 ) AS
 SELECT
-  0 AS track_id
+  id AS track_id
+FROM track
 WHERE
-  FALSE;
+  instr('', '|' || id || '|');
