@@ -23,9 +23,11 @@ class HostState(IntEnum):
     """Named work that is not the step's: garbage collection, checkpoints, logging, loading code."""
     BLOCKED = 3
     """Inside a call that waits for the device."""
-    DISPATCHING = 4
+    BRIEF = 4
+    """Named work that is not the step's, but so short that a queue of launches would hide it."""
+    DISPATCHING = 5
     """Inside an operator or a runtime call."""
-    NOTHING = 5
+    NOTHING = 6
     """No event: Python between operators, or a thread that waits for work."""
 
 
@@ -36,7 +38,12 @@ _ACTIVITY_STATE = {
     "checkpoint": HostState.OTHER,
     "logging": HostState.OTHER,
     "module_loading": HostState.OTHER,
+    "queue_full": HostState.DISPATCHING,
 }
+
+HIDDEN_BY_QUEUE_NS = 1_000_000
+"""The launch queue holds 1,024 kernels (the limit that HolisticTraceAnalysis measures queue
+lengths against); even of a microsecond each they hide this much."""
 
 Union = tuple[Int64s, Int64s]
 
@@ -103,6 +110,8 @@ def _stated(model: Model) -> tuple[Int64s, NDArray[np.int8], Int64s, Int64s]:
     )
     state[overhead & (by_name == HostState.NOTHING)] = HostState.PROFILER
     state[(state == HostState.PROFILER) & hosts.kind.where("host_op")] = HostState.DISPATCHING
+    brief = hosts.end_ns - hosts.ts_ns < HIDDEN_BY_QUEUE_NS
+    state[(state == HostState.OTHER) & brief] = HostState.BRIEF
     known = state != HostState.NOTHING
     call_state = np.where(calls.role.where("sync"), HostState.BLOCKED, HostState.DISPATCHING)
     return (

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from perfdiag.classifiers.host_states import HostState, HostStates
 from perfdiag.classifiers.intervals import gaps, instants
 from perfdiag.profiler.model import Model
-from perfdiag.trace_schemas.recording import ABSENT, Int64s
+from perfdiag.trace_schemas.recording import Int64s
 from perfdiag.trace_schemas.report import LEAVES
 
 __all__ = ["IdlePieces", "attribute_idle"]
@@ -166,7 +166,7 @@ def _host_pieces(
             silent = state == HostState.NOTHING
             state[silent] = states.at(states.main_lane, starts[silent])
         leaf = _STATE_LEAF[state]
-        weak = np.isin(state, (HostState.DISPATCHING, HostState.NOTHING))
+        weak = state >= HostState.BRIEF
         leaf[weak & found.drained[rows][gap]] = LEAF["sync"]
         leaf[(state == HostState.NOTHING) & found.unowned[rows][gap]] = LEAF["unclassified"]
         parts.append((starts, leaf))

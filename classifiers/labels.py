@@ -9,7 +9,7 @@ __all__ = ["Verdict", "add_budgets", "judge", "withheld"]
 
 CLASSES: tuple[Label, ...] = LABELS[:-1]
 
-DOUBTED = ("unclassified", "kernel_unclassified", "dependency")
+DOUBTED = ("unclassified", "kernel_unclassified", "dependency", "profiler")
 """Leaves that speak for no class and might belong to any."""
 
 MOST_DOUBT = 0.5

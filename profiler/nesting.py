@@ -25,8 +25,8 @@ class Nesting:
 
     Attributes:
         order: (2n,) begins (row) and ends (n + row) by lane, then time, innermost ends first.
-        parent: (n,) row of the enclosing slice of the same lane, or `ABSENT`; where slices cross,
-            of one that overlaps.
+        parent: (n,) row of the enclosing slice of the same lane, or `ABSENT`. On a lane whose
+            slices cross it may be one that ended before.
         crossing: (n,) True for some of the slices that cross, on every lane on which any do.
     """
 

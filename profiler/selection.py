@@ -22,8 +22,8 @@ TELLING = ("input", "gc", "checkpoint", "logging")
 def needed_for_verdict(recording: Recording) -> Mask:
     """(n,) which slices a verdict rests on.
 
-    Left out are frames that tell nothing, runtime calls that neither start, await nor allocate
-    anything, and operators inside others that make none of the calls that remain: the budget
+    Left out are frames that tell nothing, runtime calls that neither start, await, capture nor
+    allocate anything, and operators inside others that make none of the calls that remain: the budget
     only asks whether an operator was open, and diagnoses which one made a call.
     """
     kind = recording.slices.kind
@@ -39,21 +39,30 @@ def _calls(recording: Recording) -> Mask:
     launch = launch_rows(slices)
     launches = np.zeros(len(slices), bool)
     launches[launch[launch != ABSENT]] = True
-    telling = _by_name(recording, runtime, lambda name: classify_api(name) != "other")
+    telling = _by_name(recording, runtime, _matters)
     return np.asarray(launches | (runtime & telling), np.bool_)
 
 
 def _operators(recording: Recording, calls: Mask) -> Mask:
-    """Outermost operators, those that directly make a call, and those with a telling name."""
+    """Outermost operators, those that directly make a call, and those with a telling name.
+
+    One that outlasts its parent, since slices cross on its lane, counts as outermost.
+    """
     slices = recording.slices
     operators = slices.kind == Kind.HOST_OP
     rows = np.flatnonzero(operators | calls)
     parent = nest(slices.ts_ns[rows], slices.dur_ns[rows], slices.lane[rows]).parent
+    end = slices.end_ns[rows]
+    outermost = (parent == ABSENT) | (end > end[parent])
     kept = np.zeros(len(slices), bool)
-    kept[rows[(parent == ABSENT) & operators[rows]]] = True
+    kept[rows[outermost & operators[rows]]] = True
     makes = parent[(parent != ABSENT) & calls[rows]]
     kept[rows[makes]] = True
     return np.asarray((kept | _by_name(recording, operators, _marks)) & operators, np.bool_)
+
+
+def _matters(name: str) -> bool:
+    return classify_api(name) != "other" or "Capture" in name
 
 
 def _tells(name: str) -> bool:

@@ -1,0 +1,55 @@
+"""A converted trace is as good as the original: the report on it is the same."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from perfdiag.classifiers.analysis import Options, analyze
+from perfdiag.profiler.convert import convert
+
+ROOT = Path(__file__).parents[1]
+FIXTURES = sorted((ROOT / "fixtures/gpu_like").glob("*.json.gz")) + [
+    ROOT / "fixtures/ddp_cpu/rank0.json.gz"
+]
+SHARED = ROOT / "../shared"
+REAL = (
+    "traces/kineto/nvidia/h100_bert_small.json.gz",
+    "traces/kineto/nvidia/a100_cuda_sync_multi_stream.json.gz",
+    "traces/kineto/amd/mi300_vllm_hipgraph_decode.json.gz",
+    "traces/kineto/mtia/mtia_inference_rank0.json.gz",
+    "traces/kineto/edge/legacy_schema_Kernel_Runtime.json.gz",
+    "traces/kineto/multirank/hta_sampled_rank1.json.gz",
+    "cases/13-ts-zero-records/trace.json",
+    "cases/16-kernel-before-its-launch/trace.json",
+    "cases/65-merged-ranks-same-pid/trace.json",
+)
+
+
+def report(path: Path) -> dict[str, Any]:
+    """The report, without what says from which file it is."""
+    full: dict[str, Any] = msgspec.to_builtins(analyze([str(path)], Options()))
+    for item in full["inputs"]:
+        for key in ("path", "format", "bytes", "sha256"):
+            del item[key]
+    for notice in full["notices"]:
+        del notice["input"]
+    return full
+
+
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.name.partition(".")[0])
+def test_fixtures_keep_their_report(path: Path, tmp_path: Path) -> None:
+    """Labels, budgets, fixes, evidence and notices do not change with the format."""
+    convert(str(path), tmp_path / "out.pftrace")
+    assert report(tmp_path / "out.pftrace") == report(path)
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_traces_keep_their_report(name: str, tmp_path: Path) -> None:
+    """So it is for traces of other vendors, of damaged events and of merged ranks."""
+    path = SHARED / name
+    if not path.exists():
+        pytest.skip("the shared traces are not here")
+    convert(str(path), tmp_path / "out.pftrace.gz")
+    assert report(tmp_path / "out.pftrace.gz") == report(path)
