@@ -195,7 +195,7 @@ def _work(table: Table, classes: Table) -> Work:
         kind=Coded(table.ints("kind").astype(np.int32), _WORK_KINDS),
         family=Coded(row, classes.texts("family")),
         bound=Coded(row, classes.texts("bound")),
-        collective=Coded(row, classes.texts("collective")),
+        collective=_coded(table, "collective"),
         group=_coded(table, "group_name"),
         bytes=table.ints("bytes"),
         launch_id=table.ints("launch_id"),

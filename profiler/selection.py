@@ -23,8 +23,8 @@ def needed_for_verdict(recording: Recording) -> Mask:
     """(n,) which slices a verdict rests on.
 
     Left out are frames that tell nothing, runtime calls that neither start, await, capture nor
-    allocate anything, and operators inside others that make none of the calls that remain: the budget
-    only asks whether an operator was open, and diagnoses which one made a call.
+    allocate anything, and operators inside others that make none of the calls that remain: the
+    budget only asks whether an operator was open, and diagnoses which one made a call.
     """
     kind = recording.slices.kind
     calls = _calls(recording)

@@ -120,6 +120,8 @@ def diagnose(facts: RankFacts) -> Finding:
 def _gaps(facts: RankFacts) -> Intervals:
     """Short idle times in which the host does nothing that has a name of its own."""
     starts, ends = idle_gaps(facts)
-    named = within(host_time(facts, HostState.OTHER), (starts, ends)) > 0
+    named = np.zeros(len(starts), bool)
+    for state in (HostState.OTHER, HostState.BRIEF):
+        named |= within(host_time(facts, state), (starts, ends)) > 0
     kept = (ends - starts <= LONG_GAP.value) & ~named
     return starts[kept], ends[kept]

@@ -77,7 +77,8 @@ def test_a_table_is_parsed() -> None:
     """Comments of several lines become one sentence; private names are known as such."""
     sql = (
         "-- Module.\n\n-- What\n-- a row is.\nCREATE PERFETTO VIEW _thing(\n"
-        "  -- An\n  -- id.\n  id LONG,\n  -- Refers to it.\n  other_id JOINID(slice.id)\n) AS\nSELECT 1;\n"
+        "  -- An\n  -- id.\n  id LONG,\n  -- Refers to it.\n  other_id JOINID(slice.id)\n"
+        ") AS\nSELECT 1;\n"
     )
     columns = (
         ColumnDoc("id", "LONG", "An id."),

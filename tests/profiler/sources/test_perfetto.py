@@ -70,9 +70,15 @@ def rocprof_like() -> TraceBuilder:
     return trace
 
 
-def read(trace: TraceBuilder, **options: str) -> Recording:
+def read(
+    trace: TraceBuilder, device_track: str | None = None, step_marker: str | None = None
+) -> Recording:
     """The trace as the analysis sees it."""
-    return normalise(read_perfetto(trace.build(), "trace.pftrace", **options))
+    return normalise(
+        read_perfetto(
+            trace.build(), "trace.pftrace", device_track=device_track, step_marker=step_marker
+        )
+    )
 
 
 def named(recording: Recording, name: str) -> list[int]:

@@ -206,7 +206,8 @@ CREATE PERFETTO FUNCTION perfdiag_collective_ns(
 -- Sum of their durations.
 RETURNS LONG AS
 SELECT
-  coalesce(sum(dur), 0)
-FROM _perfdiag_work
+  coalesce(sum(work.dur), 0)
+FROM perfdiag_collective AS collective
+JOIN _perfdiag_work AS work USING (id)
 WHERE
-  kind = 'collective' AND collective = $op AND lane_id = $lane_id;
+  collective.op = $op AND work.lane_id = $lane_id;

@@ -13,16 +13,13 @@ CREATE PERFETTO VIEW _perfdiag_class_fact(
   -- Kernel family.
   family STRING,
   -- `compute`, `memory` or `unclassified`.
-  bound STRING,
-  -- Collective operation, '' for other work.
-  collective STRING
+  bound STRING
 ) AS
 SELECT
   id,
   name,
   family,
-  bound,
-  collective
+  bound
 FROM _canonical_kernel_class
 ORDER BY
   id;
@@ -43,6 +40,8 @@ CREATE PERFETTO VIEW _perfdiag_work_fact(
   class_id LONG,
   -- 0 kernel, 1 copy, 2 fill, 3 collective.
   kind LONG,
+  -- Operation of a collective, NULL for other work.
+  collective STRING,
   -- Process group of a collective, NULL where the trace does not say.
   group_name STRING,
   -- Bytes of a copy, fill or collective, NULL where unknown.
@@ -64,6 +63,7 @@ SELECT
   lane_id,
   class_id,
   CASE kind WHEN 'kernel' THEN 0 WHEN 'copy' THEN 1 WHEN 'fill' THEN 2 ELSE 3 END AS kind,
+  collective.op AS collective,
   collective.group_name,
   iif(kind = 'collective', collective.bytes, extract_arg(arg_set_id, 'debug.bytes')) AS bytes,
   launch_id,

@@ -611,7 +611,8 @@ CREATE PERFETTO VIEW perfdiag_collective(
   id LONG,
   -- Device work: `perfdiag_device_op.id`.
   device_op_id LONG,
-  -- Operation: `all_reduce`, `all_gather`, ..., or `unknown`.
+  -- Operation: `all_reduce`, `all_gather`, ..., or `unknown`; by its arguments where they say it,
+  -- since the name of the kernel may not.
   op STRING,
   -- Process group, NULL where the trace does not say.
   group_name STRING,
@@ -627,7 +628,19 @@ CREATE PERFETTO VIEW perfdiag_collective(
 SELECT
   id,
   id AS device_op_id,
-  collective AS op,
+  CASE
+    WHEN lower(extract_arg(arg_set_id, 'debug.collective_name')) GLOB '*reduce*scatter*'
+      THEN 'reduce_scatter'
+    WHEN lower(extract_arg(arg_set_id, 'debug.collective_name')) GLOB '*all*reduce*'
+      THEN 'all_reduce'
+    WHEN lower(extract_arg(arg_set_id, 'debug.collective_name')) GLOB '*all*gather*'
+      THEN 'all_gather'
+    WHEN lower(extract_arg(arg_set_id, 'debug.collective_name')) GLOB '*all*to*all*'
+      THEN 'all_to_all'
+    WHEN lower(extract_arg(arg_set_id, 'debug.collective_name')) GLOB '*broadcast*'
+      THEN 'broadcast'
+    ELSE collective
+  END AS op,
   extract_arg(arg_set_id, 'debug.group_name') AS group_name,
   extract_arg(arg_set_id, 'debug.group_size') AS group_size,
   extract_arg(arg_set_id, 'debug.collective_seq') AS seq,
