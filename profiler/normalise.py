@@ -46,9 +46,9 @@ IMPOSSIBLE_RATIO = 10.0
 """A kernel that outlasts later kernels of its stream, and takes this many times as long as its
 namesakes, has a broken end (AMD-AGI/TraceLens#669: orders of magnitude)."""
 
-SIDE_BY_SIDE = 0.05
-"""Share of the work of a lane that may outlast later work before the lane counts as no stream,
-but as several drawn on one line."""
+SIDE_BY_SIDE, MOST_BROKEN = 0.05, 0.25
+"""Shares of the work of a lane that may outlast later work, for a usual time and for an impossible
+one. Above either the lane counts as no stream, but as several drawn on one line."""
 
 LONGEST_LAUNCH_NS = 1_000_000
 """A median launch call of a millisecond suggests nanoseconds read as microseconds: launches
@@ -129,18 +129,18 @@ def set_impossible_durations_aside(recording: Recording) -> Recording:
 
 def _impossible(slices: Slices, rows: Int64s) -> Int64s:
     """Of the rows of one stream, in order of time, those whose duration cannot be."""
-    suspect = _outlasts_next(slices, rows)
+    suspect = _outlasts_later(slices, rows)
     if not suspect.any() or suspect.all():
         return rows[:0]
     dur = slices.dur_ns[rows]
     broken = suspect & (dur > IMPOSSIBLE_RATIO * _usual_ns(dur, slices.name[rows], suspect))
-    if (suspect & ~broken).mean() > SIDE_BY_SIDE:
+    if (suspect & ~broken).mean() > SIDE_BY_SIDE or broken.mean() > MOST_BROKEN:
         return rows[:0]
     return rows[broken]
 
 
-def _outlasts_next(slices: Slices, rows: Int64s) -> Mask:
-    """(n,) whether work ends after the next work of its stream that another call launched.
+def _outlasts_later(slices: Slices, rows: Int64s) -> Mask:
+    """(n,) whether work ends after later work of its stream that another call launched.
 
     What one call launched, a graph, may run side by side on a stream; a kernel that starts before
     its predecessor is done (programmatic dependent launch) still ends after it.
@@ -149,8 +149,9 @@ def _outlasts_next(slices: Slices, rows: Int64s) -> Mask:
     fresh = np.flatnonzero((call[1:] != call[:-1]) | (call[1:] == ABSENT)) + 1
     at = np.searchsorted(fresh, np.arange(len(rows)), "right")
     known = at < len(fresh)
+    earliest = np.minimum.accumulate(end[::-1])[::-1]
     outlasts = np.zeros(len(rows), bool)
-    outlasts[known] = end[known] > end[fresh[at[known]]] + CLOCK_SLACK_NS
+    outlasts[known] = end[known] > earliest[fresh[at[known]]] + CLOCK_SLACK_NS
     return outlasts
 
 

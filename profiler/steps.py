@@ -64,7 +64,7 @@ def find_steps(recording: Recording, marker: str | None = None) -> tuple[list[St
     if marked:
         return _windows(recording, marked, "marker"), []
     ranges = _by_optimizer(recording) or _by_launches(recording)
-    missing = Notice("steps.missing", "info", 1, _missing_message(recording, bool(ranges)))
+    missing = Notice("steps.missing", "info", 1, _missing_message(marker, bool(ranges)))
     notices = [missing, *_unknown_markers(recording)]
     if ranges:
         inferred = Notice(
@@ -77,9 +77,10 @@ def find_steps(recording: Recording, marker: str | None = None) -> tuple[list[St
     return _windows(recording, [_whole(recording)], "whole"), notices
 
 
-def _missing_message(recording: Recording, inferred: bool) -> str:
+def _missing_message(marker: str | None, inferred: bool) -> str:
+    what = "The trace marks no steps" if marker is None else f"No range matches {marker!r}"
     how = "steps are inferred" if inferred else "the covered range is analysed as one region"
-    return f"The trace marks no steps: {how}. --step-marker REGEX names the marker."
+    return f"{what}: {how}. --step-marker REGEX names the marker."
 
 
 def _marked(recording: Recording, marker: str | None) -> list[_Range]:
@@ -173,15 +174,13 @@ _COVERS = (Kind.HOST_OP, Kind.RUNTIME, Kind.ANNOTATION, Kind.PYTHON, *DEVICE_WOR
 
 
 def _whole(recording: Recording) -> _Range:
+    """The covered range; what the profiler draws over all of it does not count."""
     slices = recording.slices
-    rows = np.isin(slices.kind, _COVERS)
-    rows = rows if rows.any() else np.ones(len(slices), bool)
-    host = rows & ~np.isin(slices.kind, DEVICE_WORK)
-    ends = slices.end_ns[host] if host.any() else slices.end_ns[rows]
-    start = (
-        int(slices.ts_ns[rows].min(initial=0)) if not rows.any() else int(slices.ts_ns[rows].min())
-    )
-    return _Range("trace", start, int(ends.max(initial=start)))
+    rows = np.flatnonzero(np.isin(slices.kind, _COVERS))
+    rows = rows if len(rows) else np.arange(len(slices))
+    host = rows[~np.isin(slices.kind[rows], DEVICE_WORK)]
+    ends = slices.end_ns[host if len(host) else rows]
+    return _Range("trace", int(slices.ts_ns[rows].min()), int(ends.max()))
 
 
 def _unknown_markers(recording: Recording) -> list[Notice]:

@@ -1,10 +1,6 @@
 """PyTorch profiler traces: Chrome JSON as libkineto writes it, of every vendor and age."""
 
-import re
-import tomllib
 from dataclasses import dataclass, field, replace
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import msgspec
@@ -23,6 +19,7 @@ from perfdiag.profiler.sources.chrome_json import (
 from perfdiag.profiler.sources.chrome_others import Others, read_others
 from perfdiag.profiler.sources.kineto_args import ArgsShape, DecodedArgs, decode_args
 from perfdiag.profiler.sources.kineto_header import Header, read_header
+from perfdiag.profiler.sources.kineto_lanes import UNDECIDED, kineto_table, make_lanes
 from perfdiag.trace_schemas.errors import InputError
 from perfdiag.trace_schemas.notices import Notice, Severity
 from perfdiag.trace_schemas.recording import (
@@ -39,18 +36,6 @@ from perfdiag.trace_schemas.recording import (
 __all__ = ["UNITS_NS", "KinetoOptions", "read_kineto"]
 
 UNITS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000}
-
-ON_DEVICE = (
-    Kind.KERNEL,
-    Kind.COPY,
-    Kind.FILL,
-    Kind.COLLECTIVE,
-    Kind.DEVICE_SYNC,
-    Kind.DEVICE_ANNOTATION,
-)
-
-UNDECIDED = -1
-"""Kind of a slice whose category says nothing: its lane decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +133,7 @@ def _assemble(trace: ChromeTrace, path: str, options: KinetoOptions, span: Span)
         raise InputError(path, _nothing_to_analyse(trace))
     header = read_header(trace.metadata, path)
     slices, devices = _join(columns)
-    made = _make_lanes(lanes, others, slices, devices, {d.ordinal for d in header.devices})
+    made = make_lanes(list(lanes.ids), others, slices, devices, {d.ordinal for d in header.devices})
     slices = _settle_kinds(slices, made, instants if others.instants else 0)
     return _recording(trace, path, header, others, slices, made)
 
@@ -197,14 +182,8 @@ def _shapes(
     return [(shape, np.flatnonzero(mask)) for shape, mask in masks if mask.any()]
 
 
-@cache
-def _table() -> dict[str, Any]:
-    text = (files("perfdiag.trace_schemas") / "kineto.toml").read_text()
-    return tomllib.loads(text)
-
-
 def _kinds(strings: tuple[str, ...]) -> NDArray[np.int8]:
-    by_category = {c: Kind[k] for k, names in _table()["kinds"].items() for c in names}
+    by_category = {c: Kind[k] for k, names in kineto_table()["kinds"].items() for c in names}
     return np.array([by_category.get(s, UNDECIDED) for s in strings] or [UNDECIDED], np.int8)
 
 
@@ -248,57 +227,6 @@ def _join_args(columns: _Columns) -> dict[str, ArgColumn]:
         order = np.argsort(at)
         joined[name] = ArgColumn(at[order], np.concatenate([p[1] for p in parts])[order])
     return joined
-
-
-def _make_lanes(
-    lanes: _Lanes, others: Others, slices: Slices, ids: DecodedArgs, ordinals: set[int]
-) -> list[Lane]:
-    """Lanes with their kind; device and stream come from the first device event on each."""
-    on_device = np.isin(slices.kind, ON_DEVICE)
-    first = np.full(len(lanes.ids), ABSENT, np.int64)
-    rows = np.flatnonzero(on_device)[::-1]
-    first[slices.lane[rows]] = rows
-    hosts = np.zeros(len(lanes.ids), bool)
-    hosts[slices.lane[~on_device & (slices.kind != UNDECIDED)]] = True
-    made = []
-    for (process, thread), row, host in zip(lanes.ids, first.tolist(), hosts.tolist(), strict=True):
-        name = others.thread_names.get((process, thread), "")
-        process_name = others.process_names.get(process, [""])[0]
-        if row >= 0 or (not host and _looks_like_device(process, process_name, name, ordinals)):
-            device = int(ids.device[row]) if row >= 0 else ABSENT
-            stream = int(ids.stream[row]) if row >= 0 else ABSENT
-            made.append(_stream(process, thread, device, stream))
-        else:
-            made.append(Lane(str(process), str(thread), _thread_name(thread, name), "thread"))
-    return made
-
-
-def _looks_like_device(process: Any, process_name: str, name: str, ordinals: set[int]) -> bool:
-    patterns = _table()["devices"]
-    return (
-        (process in ordinals and not isinstance(process, str))
-        or re.search(patterns["process"], str(process)) is not None
-        or re.search(patterns["process"], process_name) is not None
-        or re.search(patterns["thread"], name) is not None
-    )
-
-
-def _stream(process: Any, thread: Any, device: int, stream: int) -> Lane:
-    number = _trailing_number(thread)
-    if device == ABSENT:
-        device = process if isinstance(process, int) and 0 <= process < 1 << 20 else 0
-    if stream == ABSENT:
-        stream = number if number is not None else 0
-    return Lane(str(process), str(thread), f"stream {stream}", "stream", device, stream)
-
-
-def _trailing_number(thread: Any) -> int | None:
-    found = re.search(r"(\d+)\s*$", str(thread))
-    return int(found[1]) if found else None
-
-
-def _thread_name(thread: Any, name: str) -> str:
-    return name or f"thread {thread}"
 
 
 def _settle_kinds(slices: Slices, lanes: list[Lane], instants: int) -> Slices:

@@ -105,7 +105,7 @@ SELECT
     WHEN lower(name) REGEXP '^(hw |compute |gpu |cuda )?(stream|queue)[ :#]*.?[0-9]' THEN 'work'
     WHEN lower(name) REGEXP '^(gpu|cuda|tpu|npu|xpu|hpu|mtia|neuroncore)[ :#]*[0-9]+$' THEN 'work'
     WHEN lower(name) REGEXP '^compute .*queue|^copy to agent' THEN 'work'
-    WHEN utid IS NOT NULL OR name REGEXP '^THREAD [0-9]' THEN 'host'
+    WHEN utid IS NOT NULL OR lower(name) REGEXP '^thread -?[0-9]' THEN 'host'
     -- A thread may be called after its device, a track of no thread is that of the device.
     WHEN label REGEXP '(^|[^a-z])(gpu|cuda|tpu|npu|xpu|hpu|mtia|neuroncore)[ :#]*[0-9]' THEN 'work'
     ELSE 'unknown'
@@ -340,6 +340,54 @@ LEFT JOIN thread USING (utid);
 
 CREATE PERFETTO INDEX _adapter_track_track ON _adapter_track(track_id);
 
+-- What names and categories tell, each pair once: patterns are slow.
+CREATE PERFETTO TABLE _adapter_text(
+  -- Name of slices.
+  name STRING,
+  -- Their category.
+  category STRING,
+  -- Kind of such a slice on a device.
+  device_kind STRING,
+  -- Kind of such a slice on a host thread.
+  host_kind STRING,
+  -- Whether it marks a step.
+  is_step BOOL
+) AS
+WITH
+  pair AS (
+    SELECT DISTINCT
+      coalesce(slice.name, '') AS name,
+      coalesce(slice.category, '') AS category
+    FROM _adapter_track
+    JOIN slice USING (track_id)
+  ),
+  labelled AS (
+    SELECT
+      *,
+      lower(category || '|' || name) AS label
+    FROM pair
+  )
+SELECT
+  name,
+  category,
+  CASE
+    WHEN label REGEXP '[nr]ccl|all[-_]?(reduce|gather|to[-_]?all)|reduce[-_]?scatter|collective[-_]permute' THEN 'collective'
+    WHEN label REGEXP 'memcpy|memory_copy|copybuffer' THEN 'copy'
+    WHEN label REGEXP 'memset|fillbuffer' THEN 'fill'
+    ELSE 'kernel'
+  END AS device_kind,
+  CASE
+    WHEN category REGEXP 'runtime|driver|^h(ip|sa)_api' THEN 'runtime'
+    WHEN name REGEXP '^(cuda|hip|cu|nrt|zeCommand|hsa)_?[A-Z]' THEN 'runtime'
+    WHEN category GLOB 'python*' THEN 'python'
+    WHEN category REGEXP 'annotation|marker|nvtx|roctx' THEN 'annotation'
+    ELSE 'host_op'
+  END AS host_kind,
+  lower(name) REGEXP '^((train|eval|training|global)[ _])?(profiler)?(step|iteration|iter|batch|stepmarker)[ _:]*#?[ ]?[0-9]+(/[0-9]+)?$|^train[ #][0-9]+$' AS is_step
+FROM labelled;
+
+CREATE PERFETTO INDEX _adapter_text_name ON _adapter_text(name);
+
 -- Slices with their kind.
 CREATE PERFETTO TABLE _adapter_slice(
   -- Slice.
@@ -358,6 +406,8 @@ CREATE PERFETTO TABLE _adapter_slice(
   category STRING,
   -- Kind, as in canonical traces; `other` where the role of the track is not known.
   kind STRING,
+  -- Whether it marks a step.
+  is_step BOOL,
   -- Id that joins a launch to its device work, as the source writes it.
   correlation LONG,
   -- Slice that launched it, of device work.
@@ -372,59 +422,35 @@ WITH
     SELECT DISTINCT
       launch_id
     FROM _adapter_link
-  ),
-  slices AS (
-    SELECT
-      slice.id,
-      track.lane_id,
-      track.device_id,
-      track.role,
-      slice.ts,
-      slice.dur,
-      slice.name,
-      coalesce(slice.category, '') AS category,
-      lower(coalesce(slice.category, '') || '|' || slice.name) AS label,
-      lower(track.name) AS track_name,
-      event.correlation,
-      link.launch_id,
-      launcher.launch_id IS NOT NULL AS launches,
-      slice.parent_id,
-      slice.arg_set_id
-    FROM _adapter_track AS track
-    JOIN slice USING (track_id)
-    JOIN _adapter_event AS event ON event.id = slice.id
-    LEFT JOIN _adapter_link AS link ON link.id = slice.id
-    LEFT JOIN launcher ON launcher.launch_id = slice.id
   )
 SELECT
-  id,
-  lane_id,
-  device_id,
-  ts,
-  dur,
-  name,
-  category,
+  slice.id,
+  track.lane_id,
+  track.device_id,
+  slice.ts,
+  slice.dur,
+  text.name,
+  text.category,
   CASE
-    WHEN role IN ('mark', 'step') THEN 'device_annotation'
-    WHEN role = 'work' AND label REGEXP '[nr]ccl|all[-_]?reduce|all[-_]?gather|reduce[-_]?scatter|all[-_]?to[-_]?all|collective[-_]permute' THEN 'collective'
-    WHEN role = 'work' AND (
-      label REGEXP 'memcpy|memory_copy|copybuffer' OR track_name GLOB 'copy to agent*'
-    ) THEN 'copy'
-    WHEN role = 'work' AND label REGEXP 'memset|fillbuffer' THEN 'fill'
-    WHEN role = 'work' THEN 'kernel'
-    WHEN launches THEN 'runtime'
-    WHEN role = 'unknown' THEN 'other'
-    WHEN category GLOB '*runtime*' OR category GLOB '*driver*' OR category GLOB 'h[is][pa]_api*' THEN 'runtime'
-    WHEN name REGEXP '^(cuda|hip|cu|nrt|zeCommand|hsa)_?[A-Z]' THEN 'runtime'
-    WHEN category GLOB 'python*' THEN 'python'
-    WHEN category REGEXP 'annotation|marker|nvtx|roctx' THEN 'annotation'
-    ELSE 'host_op'
+    WHEN track.role IN ('mark', 'step') THEN 'device_annotation'
+    WHEN track.role = 'work' AND track.name GLOB 'COPY to AGENT*' THEN 'copy'
+    WHEN track.role = 'work' THEN text.device_kind
+    WHEN launcher.launch_id IS NOT NULL THEN 'runtime'
+    WHEN track.role = 'unknown' THEN 'other'
+    ELSE text.host_kind
   END AS kind,
-  correlation,
-  launch_id,
-  parent_id,
-  arg_set_id
-FROM slices;
+  text.is_step,
+  event.correlation,
+  link.launch_id,
+  slice.parent_id,
+  slice.arg_set_id
+FROM _adapter_track AS track
+JOIN slice USING (track_id)
+JOIN _adapter_event AS event ON event.id = slice.id
+JOIN _adapter_text AS text
+  ON text.name = coalesce(slice.name, '') AND text.category = coalesce(slice.category, '')
+LEFT JOIN _adapter_link AS link ON link.id = slice.id
+LEFT JOIN launcher ON launcher.launch_id = slice.id;
 
 CREATE PERFETTO INDEX _adapter_slice_id ON _adapter_slice(id);
 
@@ -467,7 +493,7 @@ WITH
         )
         OR (
           slice.kind IN ('host_op', 'annotation', 'other')
-          AND lower(slice.name) REGEXP '^((train|eval|training|global)[ _])?(profiler)?(step|iteration|iter|batch|stepmarker)[ _:]*#?[ ]?[0-9]+(/[0-9]+)?$|^train[ #][0-9]+$'
+          AND slice.is_step
         )
       )
   ),
