@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from measure import Command, Figures, bytecode, interleave, machine, summarise, table
+from measure import Command, Figures, bytecode, interleave, load, machine, summarise, table
 
 HERE = Path(__file__).parent
 PERFDIAG, HTA, BARE = "perfdiag analyze", "HolisticTraceAnalysis", "bare trace processor"
@@ -43,10 +43,11 @@ def main() -> None:
     """Measure every trace and print its tables."""
     options = _options()
     traces = options.trace or [options.traces / name for name in TARGETS]
-    print(machine() + _hta_version(options.hta_python))
+    print(machine() + _hta_version(options.hta_python) + f"; {load()} at the start")
     for trace in traces:
         figures = _measure(trace, options.hta_python, options.rounds)
         print(f"\n## {trace.name}\n\n{_times(figures)}\n\n{_verdicts(trace, figures)}", flush=True)
+    print(f"\n{load()} at the end")
 
 
 def _options() -> argparse.Namespace:
@@ -88,7 +89,15 @@ def _commands(trace: Path, hta_python: str | None, folder: str) -> Mapping[str, 
 
 
 def _times(figures: Mapping[str, Figures]) -> str:
-    head = ("process", "wall s", "fastest - slowest", "CPU s", "peak MB", "wall / perfdiag's")
+    head = (
+        "process",
+        "wall s",
+        "fastest - slowest",
+        "CPU s",
+        "peak MB",
+        "wall / ours",
+        "CPU / ours",
+    )
     ours = figures[PERFDIAG]
     rows = [
         (
@@ -98,6 +107,7 @@ def _times(figures: Mapping[str, Figures]) -> str:
             f"{f.cpu_s:.2f}",
             f"{f.peak_bytes / 1e6:.0f}",
             f"{f.wall_s / ours.wall_s:.2f}",
+            f"{f.cpu_s / ours.cpu_s:.2f}",
         )
         for name, f in figures.items()
     ]

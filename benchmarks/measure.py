@@ -20,6 +20,7 @@ __all__ = [
     "Sample",
     "bytecode",
     "interleave",
+    "load",
     "machine",
     "run",
     "summarise",
@@ -131,6 +132,14 @@ def machine() -> str:
     python = platform.python_version()
     day = datetime.now(UTC).date()
     return f"{day}, {os.cpu_count()} cores ({_processor()}), Python {python}, {engine}"
+
+
+def load() -> str:
+    """How many processes wanted a core in the last minute; above the number of cores, they waited.
+
+    Then wall times are too long, and processor times say more.
+    """
+    return f"load {os.getloadavg()[0]:.1f}"
 
 
 def _processor() -> str:

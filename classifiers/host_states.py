@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from perfdiag.classifiers.intervals import covered, instants, merge
 from perfdiag.profiler.model import Model
-from perfdiag.trace_schemas.host_ranges import classify_range
+from perfdiag.trace_schemas.host_ranges import classify_range, step_marker
 from perfdiag.trace_schemas.recording import Int64s
 
 __all__ = ["HostState", "HostStates"]
@@ -99,16 +99,12 @@ class HostStates:
 
 def _stated(model: Model) -> tuple[Int64s, NDArray[np.int8], Int64s, Int64s]:
     hosts, calls = model.hosts, model.calls
-    by_name = hosts.name.map(
-        lambda name: _ACTIVITY_STATE.get(classify_range(name), HostState.NOTHING), np.int8
-    )
-    overhead = hosts.kind.where("overhead")
-    state = np.where(
-        (by_name == HostState.NOTHING) & hosts.kind.where("host_op"),
-        HostState.DISPATCHING,
-        by_name,
-    )
-    state[overhead & (by_name == HostState.NOTHING)] = HostState.PROFILER
+    state = hosts.name.map(_named_state, np.int8)
+    unnamed = state == HostState.NOTHING
+    # Old traces write their step markers as operators, and a step is no activity.
+    dispatches = hosts.kind.where("host_op") & ~hosts.name.map(_marks_step, np.bool_)
+    state[unnamed & dispatches] = HostState.DISPATCHING
+    state[unnamed & hosts.kind.where("overhead")] = HostState.PROFILER
     state[(state == HostState.PROFILER) & hosts.kind.where("host_op")] = HostState.DISPATCHING
     brief = hosts.end_ns - hosts.ts_ns < HIDDEN_BY_QUEUE_NS
     state[(state == HostState.OTHER) & brief] = HostState.BRIEF
@@ -120,6 +116,14 @@ def _stated(model: Model) -> tuple[Int64s, NDArray[np.int8], Int64s, Int64s]:
         np.concatenate((hosts.ts_ns[known], calls.ts_ns)),
         np.concatenate((hosts.end_ns[known], calls.end_ns)),
     )
+
+
+def _named_state(name: str) -> HostState:
+    return _ACTIVITY_STATE.get(classify_range(name), HostState.NOTHING)
+
+
+def _marks_step(name: str) -> bool:
+    return step_marker(name) is not None
 
 
 def _main_lane(model: Model) -> int:

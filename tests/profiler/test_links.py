@@ -9,7 +9,8 @@ from perfdiag.trace_schemas.recording import ABSENT
 
 def launches(*events: dict[str, object]) -> list[int]:
     """For each event the one that launched it."""
-    return launch_rows(read_kineto(document(*events), "trace.json").slices).tolist()
+    found: list[int] = launch_rows(read_kineto(document(*events), "trace.json").slices).tolist()
+    return found
 
 
 def test_work_finds_the_call_of_its_correlation_id() -> None:

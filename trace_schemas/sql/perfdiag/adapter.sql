@@ -454,6 +454,23 @@ LEFT JOIN launcher ON launcher.launch_id = slice.id;
 
 CREATE PERFETTO INDEX _adapter_slice_id ON _adapter_slice(id);
 
+-- Device work by its launch.
+CREATE PERFETTO TABLE _adapter_launched(
+  -- Start of the launch.
+  launch_ts TIMESTAMP,
+  -- End of the work.
+  ends TIMESTAMP
+) AS
+SELECT
+  call.ts AS launch_ts,
+  work.ts + work.dur AS ends
+FROM _adapter_slice AS work
+JOIN _adapter_slice AS call ON call.id = work.launch_id
+WHERE
+  work.dur >= 0;
+
+CREATE PERFETTO INDEX _adapter_launched_ts ON _adapter_launched(launch_ts);
+
 -- Steps that the host or XLA's profiler marks, in order.
 CREATE PERFETTO TABLE _adapter_step(
   -- Slice of the marker.
@@ -510,15 +527,6 @@ WITH
       lane_id
     LIMIT 1
   ),
-  work AS (
-    SELECT
-      call.ts AS launch_ts,
-      slice.ts + slice.dur AS ends
-    FROM _adapter_slice AS slice
-    JOIN _adapter_slice AS call ON call.id = slice.launch_id
-    WHERE
-      slice.dur >= 0
-  ),
   completed AS (
     SELECT
       marker.id,
@@ -531,7 +539,7 @@ WITH
           (
             SELECT
               max(work.ends)
-            FROM work
+            FROM _adapter_launched AS work
             WHERE
               work.launch_ts >= marker.ts
               AND work.launch_ts < marker.ts + marker.dur
