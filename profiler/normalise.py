@@ -28,7 +28,7 @@ from perfdiag.trace_schemas.recording import (
     Slices,
 )
 
-__all__ = ["STEPS", "normalise"]
+__all__ = ["STEPS", "normalise", "rebase"]
 
 Mask = NDArray[np.bool_]
 

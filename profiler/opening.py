@@ -2,18 +2,18 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from perfdiag.profiler.engine import EngineName, Session, open_session
 from perfdiag.profiler.facts_in_trace import facts_in_trace
 from perfdiag.profiler.limits import WIDE_SLICES, check_room
 from perfdiag.profiler.model import prepare
-from perfdiag.profiler.normalise import normalise
+from perfdiag.profiler.normalise import normalise, rebase
 from perfdiag.profiler.regions import Region, find_regions
 from perfdiag.profiler.sources.files import Blob
 from perfdiag.profiler.sources.kineto import KinetoOptions, read_kineto
-from perfdiag.profiler.sources.perfetto import read_perfetto
+from perfdiag.profiler.sources.perfetto import PerfettoOptions, read_perfetto
 from perfdiag.profiler.steps import Step, find_steps
 from perfdiag.profiler.trace_writer import VERDICT_ONLY, TraceOptions, write_trace
 from perfdiag.trace_schemas.errors import InputError
@@ -68,18 +68,36 @@ def read_blob(blob: Blob, options: ReadOptions, *, keep_args: bool = False) -> R
         how = KinetoOptions(options.time_unit or "us", keep_args, options.time_range_ns)
         recording = read_kineto(blob.data, blob.path, how)
     elif blob.content == "perfetto":
-        recording = read_perfetto(
-            blob.data,
-            blob.path,
-            engine=options.engine,
-            deadline_s=options.deadline_s,
-            device_track=options.device_track,
-            step_marker=options.step_marker,
-            keep_args=keep_args,
+        as_asked = PerfettoOptions(
+            options.engine,
+            options.deadline_s,
+            options.device_track,
+            options.step_marker,
+            keep_args,
         )
+        recording = read_perfetto(blob.data, blob.path, as_asked)
+        recording = _within(recording, options.time_range_ns)
     else:
         raise InputError(blob.path, f"{blob.content} input is not read yet")
     return normalise(recording.noting(*blob.notices))
+
+
+def _within(recording: Recording, range_ns: tuple[int, int] | None) -> Recording:
+    """What starts and ends in a part of the recording, counted from its first event."""
+    slices = recording.slices
+    if range_ns is None or not len(slices):
+        return recording
+    start, end = (int(slices.ts_ns.min()) + bound for bound in range_ns)
+    kept = (slices.ts_ns >= start) & (slices.end_ns <= end)
+    if not kept.any():
+        raise InputError(recording.source, "holds no event in this time range")
+    counters = [
+        replace(c, ts_ns=c.ts_ns[inside], values=c.values[inside])
+        for c in recording.counters
+        for inside in ((c.ts_ns >= start) & (c.ts_ns <= end),)
+    ]
+    cut = replace(recording, slices=slices.take(kept), counters=counters)
+    return rebase(cut) if cut.normalised else cut
 
 
 @dataclass(frozen=True, slots=True)

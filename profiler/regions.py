@@ -116,13 +116,19 @@ def _phase_marks(recording: Recording, steps: Sequence[Step]) -> list[_Mark]:
     if not len(hosts):
         return []
     phase = _phase_by_name(recording)[slices.name[hosts]]
-    issued = (slices.lane == _issuing_lane(slices.lane[hosts], phase)) & (
-        slices.kind == Kind.HOST_OP
-    )
-    ops = np.sort(slices.ts_ns[issued]).tolist()
+    ops = _issued(recording, _issuing_lane(slices.lane[hosts], phase))
     hosts, phase = hosts[phase != ""], phase[phase != ""]
     starts, ends = slices.ts_ns[hosts].tolist(), slices.end_ns[hosts].tolist()
     return _fill(ops, steps, _merge(list(zip(starts, ends, phase.tolist(), strict=True)), ops))
+
+
+def _issued(recording: Recording, lane: int) -> list[int]:
+    """Starts of the operators of a lane, in order; old traces write steps as operators too."""
+    slices = recording.slices
+    marker = np.array([step_marker(s) is not None for s in recording.strings] or [False])
+    mine = (slices.lane == lane) & (slices.kind == Kind.HOST_OP) & ~marker[slices.name]
+    starts: list[int] = np.sort(slices.ts_ns[mine]).tolist()
+    return starts
 
 
 def _issuing_lane(lane: Int32s, phase: NDArray[np.object_]) -> int:

@@ -27,6 +27,8 @@ def repeating_period(tokens: NDArray[np.integer]) -> tuple[int, int, int] | None
     lags = np.arange(len(share))
     allowed = (lags >= LEAST_PERIOD) & (lags <= n // LEAST_REPEATS)
     noise = 4.0 / np.sqrt(np.maximum(n - lags, 1))
+    if any((tokens[lag:] == tokens[:-lag]).mean() >= LEAST_MATCH for lag in range(1, LEAST_PERIOD)):
+        return None
     for lag in lags[allowed & (share + noise >= LEAST_MATCH)].tolist():
         same = tokens[lag:] == tokens[:-lag]
         first, length = _longest_run(same)

@@ -180,6 +180,8 @@ def _whole(recording: Recording) -> _Range:
     rows = rows if len(rows) else np.arange(len(slices))
     host = rows[~np.isin(slices.kind[rows], DEVICE_WORK)]
     ends = slices.end_ns[host if len(host) else rows]
+    if not len(rows):
+        return _Range("trace", 0, 0)
     return _Range("trace", int(slices.ts_ns[rows].min()), int(ends.max()))
 
 

@@ -98,10 +98,11 @@ def write_trace(
     encoder = _encoder(recording, tracks, base, strings, options)
     yield _tracks_preamble(recording, tracks, base)
     yield strings.packet()
-    yield from encoder.blocks()
-    yield b"".join(_counter_packets(c, base, i) for i, c in enumerate(recording.counters))
+    # First, so that a file that is cut short still says whose it is.
     about = [*lane_slices(recording, tracks, base), *counter_slices(recording, base)]
     yield _meta_packets([*about, *meta], base)
+    yield from encoder.blocks()
+    yield b"".join(_counter_packets(c, base, i) for i, c in enumerate(recording.counters))
 
 
 def track_groups(recording: Recording) -> Int64s:

@@ -32,9 +32,9 @@ REAL = (
 )
 
 
-def report(path: Path) -> dict[str, Any]:
+def report(path: Path, options: Options = Options()) -> dict[str, Any]:  # noqa: B008 - frozen
     """The report, without what says from which file it is."""
-    full: dict[str, Any] = msgspec.to_builtins(analyze([str(path)], Options()))
+    full: dict[str, Any] = msgspec.to_builtins(analyze([str(path)], options))
     for item in full["inputs"]:
         for key in ("path", "format", "bytes", "sha256"):
             del item[key]
@@ -59,3 +59,13 @@ def test_real_traces_keep_their_report(name: str, tmp_path: Path) -> None:
         pytest.skip("the shared traces are not here")
     convert(str(path), tmp_path / "out.pftrace.gz")
     assert report(tmp_path / "out.pftrace.gz") == report(path)
+
+
+def test_a_time_range_is_the_same_in_both(tmp_path: Path) -> None:
+    """Part of a converted trace is that part of the original."""
+    path = ROOT / "fixtures/gpu_like/ddp_transformer.json.gz"
+    convert(str(path), tmp_path / "out.pftrace")
+    middle = Options(time_range_ns=(30_000_000, 90_000_000))
+    expected, found = report(path, middle), report(tmp_path / "out.pftrace", middle)
+    assert found["ranks"] == expected["ranks"]
+    assert found["job"] == expected["job"] != report(path)["job"]

@@ -220,7 +220,7 @@ def nanoseconds(times: list[Any], unit_ns: int) -> Int64s | None:
         numbers = np.array(times)
     except ValueError:  # a list in the place of a time
         return None
-    if numbers.dtype == np.int64:
+    if numbers.ndim == 1 and numbers.dtype == np.int64:
         fits = _all_below(numbers, LARGEST_NS // unit_ns)
         return numbers.astype(np.int64) * unit_ns if fits else None
     if numbers.dtype != np.float64 or not _all_below(numbers, EXACT_BELOW_NS / unit_ns):

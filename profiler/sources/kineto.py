@@ -210,7 +210,8 @@ def _join(columns: _Columns) -> tuple[Slices, DecodedArgs]:
 
 def _spread(parts: list[Int64s], rows: Int64s, count: int) -> Int64s:
     column = np.full(count, ABSENT, np.int64)
-    column[rows] = np.concatenate(parts)
+    if parts:
+        column[rows] = np.concatenate(parts)
     return column
 
 

@@ -14,7 +14,6 @@ from perfdiag.profiler.engine import Session, Table
 from perfdiag.profiler.sources.kineto_header import rank_notice, rank_of_name
 from perfdiag.profiler.sources.perfetto_shape import mend_empty, scoped_ids
 from perfdiag.trace_schemas.apis import classify_api
-from perfdiag.trace_schemas.errors import InputError
 from perfdiag.trace_schemas.notices import Notice
 from perfdiag.trace_schemas.recording import (
     ABSENT,
@@ -85,14 +84,9 @@ def read_foreign(
         path: what the user named.
         step_marker: regular expression for names of steps; these count on any track.
         keep_args: keep the original arguments of every event as JSON text.
-
-    Raises:
-        InputError: nothing in the trace has a time.
     """
     raw = _read(session, step_marker, keep_args)
     counters = _counters(session.query(_SAMPLES))
-    if not len(raw.slices) and not counters:
-        raise InputError(path, "holds no slice and no counter: nothing to analyse")
     slices, mended = mend_empty(raw.slices, raw.parent, _on_device(raw))
     slices, set_aside = _without_unfinished(slices)
     rank, rank_notices = _rank(session, path)

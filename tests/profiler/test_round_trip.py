@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from perfdiag.profiler.facts_in_trace import facts_in_trace
-from perfdiag.profiler.sources.perfetto import read_perfetto
+from perfdiag.profiler.sources.perfetto import PerfettoOptions, read_perfetto
 from perfdiag.profiler.trace_writer import write_trace
 from perfdiag.trace_schemas.notices import Notice
 from perfdiag.trace_schemas.recording import (
@@ -136,7 +136,7 @@ def written_and_read(recording: Recording) -> Recording:
     """The recording after its way through the trace processor."""
     facts = facts_in_trace(recording, [], [])
     data = b"".join(write_trace(recording, facts))
-    return read_perfetto(data, "random.pftrace", keep_args=True)
+    return read_perfetto(data, "random.pftrace", PerfettoOptions(keep_args=True))
 
 
 def rows(recording: Recording, slices: Slices) -> Bag[tuple[object, ...]]:
@@ -206,7 +206,9 @@ def test_everything_around_the_slices_comes_back() -> None:
         "normalised",
     ):
         expected, found = getattr(recording, name), getattr(read, name)
-        assert found == (list(expected) if isinstance(expected, tuple) else expected), name
+        if isinstance(expected, tuple | list):
+            found, expected = list(found), list(expected)
+        assert found == expected, name
 
 
 def test_counters_come_back() -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 from perfetto_builder import TraceBuilder
 
 from perfdiag.profiler.engine import Session, open_session
@@ -13,7 +14,7 @@ from perfdiag.profiler.normalise import normalise
 from perfdiag.profiler.opening import ReadOptions, read_blob
 from perfdiag.profiler.querying import query_trace
 from perfdiag.profiler.sources.files import expand
-from perfdiag.profiler.sources.perfetto import read_perfetto
+from perfdiag.profiler.sources.perfetto import PerfettoOptions, read_perfetto
 from perfdiag.profiler.steps import find_steps
 from perfdiag.trace_schemas.errors import InputError
 from perfdiag.trace_schemas.recording import ABSENT, Kind, Recording
@@ -74,11 +75,8 @@ def read(
     trace: TraceBuilder, device_track: str | None = None, step_marker: str | None = None
 ) -> Recording:
     """The trace as the analysis sees it."""
-    return normalise(
-        read_perfetto(
-            trace.build(), "trace.pftrace", device_track=device_track, step_marker=step_marker
-        )
-    )
+    options = PerfettoOptions(device_track=device_track, step_marker=step_marker)
+    return normalise(read_perfetto(trace.build(), "trace.pftrace", options))
 
 
 def named(recording: Recording, name: str) -> list[int]:
@@ -245,6 +243,16 @@ def test_nothing_to_read_is_an_input_error() -> None:
     trace.track("GPU 0")
     with pytest.raises(InputError, match=r"trace\.pftrace"):
         read_perfetto(trace.build(), "trace.pftrace")
+
+
+def test_a_cut_trace_says_where() -> None:
+    """What is before the cut is read; the notice has the byte of the broken packet."""
+    data = sdk_app().build()
+    recording = normalise(read_perfetto(data[:-3], "trace.pftrace"))
+    assert len(named(recording, "submit")) == 2
+    notice = next(n for n in recording.notices if n.kind == "input.truncated")
+    last = pb.Trace(packet=pb.Trace.FromString(data).packet[-1:]).SerializeToString()
+    assert f"at byte {len(data) - len(last)};" in notice.message
 
 
 def test_sql_sees_the_same_model() -> None:
