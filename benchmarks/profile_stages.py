@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
-from measure import bytecode, machine, table
+from measure import bytecode, load, machine, table
 from stage_clocks import BESIDE, IMPORTS, REST, STAGES
 
 CLOCKED = Path(__file__).with_name("stage_clocks.py")
@@ -85,7 +85,7 @@ def main() -> None:
                 sample = _sample(trace, environment)
                 if number:  # the first round fills the caches
                     taken.append(sample)
-    print(machine() + "\n")
+    print(f"{machine()}; {load()}\n")
     print(_show({trace.name: _medians(taken) for trace, taken in samples.items()}))
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import linear_regression
 from typing import Any
 
-from measure import Figures, bytecode, interleave, machine, summarise, table
+from measure import Figures, bytecode, interleave, load, machine, summarise, table
 
 SCALES = (1, 4, 16)
 ITEMS = 200
@@ -39,7 +39,7 @@ def main() -> None:
         events = {s: write_trace(path, s * options.base_steps) for s, path in traces.items()}
         figures = _measure(traces, options.rounds)
     counts = [events[scale] for scale in SCALES]
-    print(f"{machine()}\n\n{_sizes(counts, figures)}\n\n{_growth(counts, figures)}")
+    print(f"{machine()}; {load()}\n\n{_sizes(counts, figures)}\n\n{_growth(counts, figures)}")
 
 
 def write_trace(path: Path, steps: int) -> int:
@@ -122,6 +122,7 @@ def _growth(counts: Sequence[int], figures: Sequence[Figures]) -> str:
     """What an event costs, per quantity: between the sizes, and fitted over all of them."""
     rows = [
         _growth_row("wall, us", counts, [f.wall_s * 1e6 for f in figures]),
+        _growth_row("wall of the fastest, us", counts, [f.fastest_s * 1e6 for f in figures]),
         _growth_row("CPU, us", counts, [f.cpu_s * 1e6 for f in figures]),
         _growth_row("peak memory, bytes", counts, [f.peak_bytes for f in figures]),
     ]
