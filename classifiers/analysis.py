@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 
 import numpy as np
 
+from perfdiag import __version__
 from perfdiag.classifiers.collectives import collective_rows
 from perfdiag.classifiers.facts import RankFacts, derive_facts
 from perfdiag.classifiers.fixes import rank_fixes
@@ -152,7 +152,7 @@ def _report(done: list[_Analysed], skipped: list[Blob]) -> report.Report:
     ranks = [_rank(item) for item in done]
     several = _between_ranks(done)
     return report.Report(
-        version=version("perfdiag"),
+        version=__version__,
         engine=done[0].engine,
         inputs=[item.input for item in done],
         notices=[

@@ -69,7 +69,8 @@ class HostStates:
         lane, state, start_ns, end_ns = _stated(model)
         everywhere = state == HostState.PROFILER
         unions: dict[int, dict[HostState, Union]] = {}
-        for number in np.unique(lane).tolist():
+        main_lane = _main_lane(model)
+        for number in np.union1d(lane, [main_lane]).tolist():
             here = (lane == number) | everywhere
             unions[number] = {
                 s: merge(start_ns[here & (state == s)], end_ns[here & (state == s)])
@@ -80,7 +81,7 @@ class HostStates:
             number: instants(*(side for union in by.values() for side in union))
             for number, by in unions.items()
         }
-        return cls(unions, edges, _main_lane(model))
+        return cls(unions, edges, main_lane)
 
     def at(self, lane: int, times_ns: Int64s) -> NDArray[np.int8]:
         """(n,) state of a lane at each time."""

@@ -1,5 +1,7 @@
 """The entry point: commands in the order in which a person needs them, and exit codes."""
 
+import atexit
+import gc
 import io
 import sys
 from collections.abc import Sequence
@@ -62,6 +64,10 @@ def run(arguments: Sequence[str] | None = None) -> None:
         SystemExit: always, with 0 for a result, 2 for wrong usage, 3 for an input that cannot be
             read or analysed, 130 when interrupted. Anything else that comes out is a bug.
     """
+    # Nothing here makes cycles by the million, and everything is wanted until the end: collecting
+    # garbage costs a sixth of the time of an analysis and frees 2 MB.
+    gc.disable()
+    atexit.register(gc.freeze)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a path need not be valid text
             stream.reconfigure(errors="backslashreplace")

@@ -105,10 +105,12 @@ def analyze(  # one parameter an option: typer reads them here
 
 def _show(report: "Report", format_: str, output_: Path | None, quiet: bool, verbose: bool) -> None:
     from perfdiag.cli import output
-    from perfdiag.cli.reporters import json, notices, terminal
+    from perfdiag.cli.reporters import json, notices
 
     is_table = format_ == "table"
     if is_table:
+        from perfdiag.cli.reporters import terminal
+
         table = terminal.render(report, output.console_for(output_), verbose=verbose)
         output.write(table, output_)
     else:

@@ -28,7 +28,7 @@ def convert(
     """Write any trace as a Perfetto trace to keep, share or open.
 
     It holds every event of the original, repaired, in a tenth of the space; ui.perfetto.dev opens
-    it, and analyze and query read it faster.
+    it, and query reads it faster.
     """
     from perfdiag.cli import output
     from perfdiag.cli.reporters.units import size
