@@ -165,6 +165,7 @@ def read_model(session: Session) -> Model:
         _work(
             session.query("SELECT * FROM _perfdiag_work_fact"),
             session.query("SELECT * FROM _perfdiag_class_fact"),
+            session.query("SELECT * FROM _perfdiag_collective_fact"),
         ),
         _calls(session.query("SELECT * FROM _perfdiag_call_fact")),
         _hosts(session.query("SELECT * FROM _perfdiag_host_fact")),
@@ -182,11 +183,15 @@ _WORK_KINDS = ["kernel", "copy", "fill", "collective"]
 """By the number that `_perfdiag_work_fact` gives them."""
 
 
-def _work(table: Table, classes: Table) -> Work:
+def _work(table: Table, classes: Table, collectives: Table) -> Work:
     launched = table.ints("launch_ts")
     row = np.searchsorted(classes.ints("id"), table.ints("class_id")).astype(np.int32)
+    ids, bytes_ = table.ints("id"), table.ints("bytes")
+    at = np.searchsorted(ids, collectives.ints("id"), sorter=(order := np.argsort(ids)))
+    collective = order[at]
+    bytes_[collective] = collectives.ints("bytes")
     return Work(
-        id=table.ints("id"),
+        id=ids,
         device=table.ints("device_id"),
         ts_ns=table.ints("ts"),
         end_ns=table.ints("ts") + table.ints("dur"),
@@ -195,14 +200,22 @@ def _work(table: Table, classes: Table) -> Work:
         kind=Coded(table.ints("kind").astype(np.int32), _WORK_KINDS),
         family=Coded(row, classes.texts("family")),
         bound=Coded(row, classes.texts("bound")),
-        collective=_coded(table, "collective"),
-        group=_coded(table, "group_name"),
-        bytes=table.ints("bytes"),
+        collective=_spread(collectives, "op", collective, len(ids)),
+        group=_spread(collectives, "group_name", collective, len(ids)),
+        bytes=bytes_,
         launch_id=table.ints("launch_id"),
         launch_ts_ns=launched,
         launch_end_ns=np.where(launched < 0, -1, launched + table.ints("launch_dur")),
         launch_lane=table.ints("launch_lane_id"),
     )
+
+
+def _spread(table: Table, name: str, rows: Int64s, count: int) -> Coded:
+    """A text column of some rows as one of all; '' elsewhere."""
+    codes, texts = table.codes(name)
+    spread = np.full(count, -1, np.int32)
+    spread[rows] = codes
+    return Coded(spread, texts)
 
 
 def _calls(table: Table) -> Calls:

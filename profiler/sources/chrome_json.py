@@ -100,9 +100,12 @@ class Interner:
         return ["" if value is None else str(value) for value in self._ids]
 
 
+_SCALARS = (str, int, float, type(None))
+
+
 def hashable(value: Any) -> Any:
     """The value, or its text where it is a list or an object in the place of a name or id."""
-    return value if isinstance(value, str | int | float | None) else json.dumps(value)
+    return value if isinstance(value, _SCALARS) else json.dumps(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,7 +404,6 @@ def _keep_others(trace: ChromeTrace, events: list[Event]) -> None:
             trace.skipped += 1
             trace.bare_objects += 1
         else:
-            event.pid, event.tid = hashable(event.pid), hashable(event.tid)
             trace.others.append(event)
 
 

@@ -9,7 +9,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from perfdiag.profiler.sources.chrome_json import LARGEST_NS, ChromeTrace, Event, TimedEvents
+from perfdiag.profiler.sources.chrome_json import (
+    LARGEST_NS,
+    ChromeTrace,
+    Event,
+    TimedEvents,
+    hashable,
+)
 from perfdiag.trace_schemas.notices import Notice
 from perfdiag.trace_schemas.recording import ABSENT, Counter
 
@@ -38,17 +44,14 @@ def read_others(trace: ChromeTrace, unit_ns: int) -> Others:
     """Sort the entries of `trace.others` by what they are; unknown phases are noted."""
     by_phase: dict[str, list[Event]] = defaultdict(list)
     for event in trace.others:
-        by_phase[str(event.ph)].append(event)
+        by_phase[_TOGETHER.get(phase := str(event.ph), phase)].append(event)
+    by_phase.pop("flow", None)  # flows repeat what correlation ids say
+    for event in (event for events in by_phase.values() for event in events):
+        event.pid, event.tid = hashable(event.pid), hashable(event.tid)
     others = Others()
     _read_names(others, by_phase.pop("M", []))
-    for phase in "stf":
-        by_phase.pop(phase, None)  # flows repeat what correlation ids say
-    for phase in "BEbe":
-        by_phase.pop(phase, None)
-    pairs, alone = _pairs(trace.others, ("B", "E"), lambda e: (e.pid, e.tid), unit_ns)
-    spans, lone = _pairs(
-        trace.others, ("b", "e"), lambda e: (_text(e.cat), str(e.id), e.pid), unit_ns
-    )
+    pairs, alone = _pairs(by_phase.pop("B", []), lambda e: (e.pid, e.tid), unit_ns)
+    spans, lone = _pairs(by_phase.pop("b", []), _span_of, unit_ns)
     points = [e for phase in ("i", "I", "R", "n") for e in by_phase.pop(phase, [])]
     samples = by_phase.pop("C", [])
     instants = [(e, start, 0) for e in points if (start := _ns(e.ts, unit_ns)) is not None]
@@ -62,6 +65,9 @@ def read_others(trace: ChromeTrace, unit_ns: int) -> Others:
     return others
 
 
+_TOGETHER = {"E": "B", "e": "b", "s": "flow", "t": "flow", "f": "flow"}
+"""Phases that are read with another one, in the order of the file."""
+
 Span = tuple[Event, int, int]
 
 
@@ -74,8 +80,9 @@ def _ns(value: Any, unit_ns: int) -> int | None:
     return time if time is not None and -LARGEST_NS < time < LARGEST_NS else None
 
 
-def _text(value: Any) -> str:
-    return "" if value is None else str(value)
+def _span_of(event: Event) -> tuple[str, str, Any]:
+    """What an asynchronous begin and its end have in common."""
+    return "" if event.cat is None else str(event.cat), str(event.id), event.pid
 
 
 def _decode(args: msgspec.Raw) -> dict[str, Any]:
@@ -98,19 +105,19 @@ def _read_names(others: Others, events: list[Event]) -> None:
 
 
 def _pairs(
-    events: list[Event], phases: tuple[str, str], key: Callable[[Event], Any], unit_ns: int
+    events: list[Event], key: Callable[[Event], Any], unit_ns: int
 ) -> tuple[list[Span], int]:
     """Begin/end pairs, last in first out where the key is the same; and how many stay alone.
 
     At equal times the order of the file decides, as the format says: a pair without length has
     its end right behind its begin.
     """
-    sides = [(_ns(e.ts, unit_ns), e) for e in events if e.ph in phases]
+    sides = [(_ns(e.ts, unit_ns), e) for e in events]
     stacks: dict[Any, list[tuple[int, Event]]] = defaultdict(list)
     found: list[Span] = []
     for ts, event in sorted(((t, e) for t, e in sides if t is not None), key=lambda side: side[0]):
         stack = stacks[key(event)]
-        if event.ph == phases[0]:
+        if event.ph in ("B", "b"):
             stack.append((ts, event))
         elif stack:
             start, begin = stack.pop()

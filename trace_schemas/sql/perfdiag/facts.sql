@@ -40,11 +40,7 @@ CREATE PERFETTO VIEW _perfdiag_work_fact(
   class_id LONG,
   -- 0 kernel, 1 copy, 2 fill, 3 collective.
   kind LONG,
-  -- Operation of a collective, NULL for other work.
-  collective STRING,
-  -- Process group of a collective, NULL where the trace does not say.
-  group_name STRING,
-  -- Bytes of a copy, fill or collective, NULL where unknown.
+  -- Bytes of a copy or fill, NULL where unknown.
   bytes LONG,
   -- Launching call.
   launch_id LONG,
@@ -56,24 +52,41 @@ CREATE PERFETTO VIEW _perfdiag_work_fact(
   launch_lane_id LONG
 ) AS
 SELECT
-  work.id,
+  id,
   device_id,
   ts,
   dur,
   lane_id,
   class_id,
   CASE kind WHEN 'kernel' THEN 0 WHEN 'copy' THEN 1 WHEN 'fill' THEN 2 ELSE 3 END AS kind,
-  collective.op AS collective,
-  collective.group_name,
-  iif(kind = 'collective', collective.bytes, extract_arg(arg_set_id, 'debug.bytes')) AS bytes,
+  iif(kind IN ('copy', 'fill'), extract_arg(arg_set_id, 'debug.bytes'), NULL) AS bytes,
   launch_id,
   launch_ts,
   launch_dur,
   launch_lane_id
-FROM _perfdiag_work AS work
-LEFT JOIN perfdiag_collective AS collective USING (id)
+FROM _perfdiag_work
 ORDER BY
   ts;
+
+-- What only collectives say; they are few.
+CREATE PERFETTO VIEW _perfdiag_collective_fact(
+  -- Slice.
+  id LONG,
+  -- Operation.
+  op STRING,
+  -- Process group, NULL where the trace does not say.
+  group_name STRING,
+  -- Bytes, NULL where unknown.
+  bytes LONG
+) AS
+SELECT
+  id,
+  op,
+  group_name,
+  bytes
+FROM perfdiag_collective
+ORDER BY
+  id;
 
 -- Correlation ids of device records, those without a usable time included.
 CREATE PERFETTO TABLE _perfdiag_recorded(
