@@ -24,7 +24,7 @@ BESIDE = "beside: "
 STAGES: Mapping[str, tuple[str, ...]] = {
     "read file, unpack": ("profiler.sources.files:expand",),
     "JSON to events": (
-        "profiler.sources.chrome_json:_split",
+        "profiler.sources.json_document:split_document",
         "profiler.sources.chrome_json:_pieces",
     ),
     "events to columns": ("profiler.sources.kineto:read_kineto",),

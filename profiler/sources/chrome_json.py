@@ -6,7 +6,6 @@ event by event.
 """
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -17,6 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from perfdiag.profiler.sources.json_document import Buffer, split_document
 from perfdiag.profiler.sources.salvage import salvage
 from perfdiag.trace_schemas.notices import Notice
 from perfdiag.trace_schemas.recording import Int32s, Int64s
@@ -30,8 +30,6 @@ __all__ = [
     "read_chrome_json",
     "read_salvaged",
 ]
-
-Buffer = bytes | memoryview
 
 PIECE_BYTES = 2 << 20
 """Events of 2 MiB of text take about 8 MB as objects; larger pieces fall out of the caches and
@@ -172,7 +170,7 @@ def read_chrome_json(data: Buffer, path: str, unit_ns: int = 1000) -> ChromeTrac
         InputError: it is JSON but no trace, or nothing of it can be read.
         msgspec.DecodeError: from `pieces`, on damage; start again with `read_salvaged`.
     """
-    fast = _split(data)
+    fast = split_document(data, PIECE_BYTES)
     if fast is None:
         return read_salvaged(data, path, unit_ns)
     metadata, spans = fast
@@ -195,7 +193,7 @@ _decode_starts = msgspec.json.Decoder(list[_Start]).decode
 
 def earliest_ns(data: Buffer, unit_ns: int = 1000) -> int | None:
     """Start of the first complete event, or None where the document is damaged or unusual."""
-    fast = _split(data)
+    fast = split_document(data, PIECE_BYTES)
     earliest: int | None = None
     try:
         for a, b in fast[1] if fast else ():
@@ -248,86 +246,6 @@ def _loads(text: bytes) -> Any:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
         return None
-
-
-_EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[\s*')
-_FIRST_KEY = re.compile(rb'\{\s*("(?:[^"\\]|\\.)*")')
-
-
-def _split(data: Buffer) -> tuple[dict[str, Any], list[tuple[int, int]]] | None:
-    """Metadata and the spans of whole events, or None where the layout is not the usual one."""
-    opening = _EVENTS_KEY.search(data)
-    bare = re.match(rb"(?:\xef\xbb\xbf)?\s*\[\s*", data)
-    start = bare.end() if bare else opening.end() if opening else -1
-    first = _FIRST_KEY.match(data, start) if start >= 0 else None
-    if first is None:
-        return None
-    boundary = re.compile(rb"\}\s*,\s*(?=\{\s*" + re.escape(first[1]) + rb")")
-    end = _array_end(data, start, re.compile(rb"\{\s*" + re.escape(first[1])))
-    if end is None:
-        return None
-    head = b"" if bare or opening is None else bytes(data[: opening.start()])
-    metadata = {} if bare else _metadata(head, bytes(data[end + 1 :]))
-    if metadata is None or (bare and bytes(data[end + 1 :]).strip()):
-        return None
-    return metadata, list(_spans(data, start, end, boundary))
-
-
-def _metadata(head: bytes, tail: bytes) -> dict[str, Any] | None:
-    """The document without its events, or None where it does not decode."""
-    text = head.rstrip().rstrip(b",") + (b"," if head.strip(b" \r\n\t{,") else b"")
-    rest = tail.lstrip().lstrip(b",")
-    joined = (text.rstrip(b",") if rest.strip() == b"}" else text) + rest
-    try:
-        document = msgspec.json.decode(joined)
-    except msgspec.DecodeError:
-        return None
-    return document if isinstance(document, dict) else None
-
-
-def _array_end(data: Buffer, start: int, event: re.Pattern[bytes]) -> int | None:
-    """Offset of the bracket that closes the events, found from the last event on."""
-    size, window = len(data), 1 << 16
-    while True:
-        begin = max(start, size - window)
-        last = None
-        for last in event.finditer(data, begin):  # noqa: B007
-            pass
-        if last is not None:
-            break
-        if begin == start:
-            return None
-        window *= 8
-    return _closing_bracket(data, last.start())
-
-
-_SEPARATOR = re.compile(r"[\s,]*")
-
-
-def _closing_bracket(data: Buffer, start: int) -> int | None:
-    """Offset of the bracket after the events that begin at `start`."""
-    text = bytes(data[start:]).decode("utf-8", "replace")
-    decoder, at = json.JSONDecoder(), 0
-    while at < len(text) and text[at] != "]":
-        try:
-            _, at = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            return None
-        separator = _SEPARATOR.match(text, at)
-        at = separator.end() if separator else at
-    return start + len(text[:at].encode()) if at < len(text) else None
-
-
-def _spans(
-    data: Buffer, start: int, end: int, boundary: re.Pattern[bytes]
-) -> Iterator[tuple[int, int]]:
-    while start < end:
-        cut = boundary.search(data, start + PIECE_BYTES, end) if end - start > PIECE_BYTES else None
-        if cut is None:
-            yield start, end
-            return
-        yield start, cut.start() + 1
-        start = cut.end()
 
 
 def _pieces(trace: ChromeTrace, texts: Iterator[bytes], unit_ns: int) -> Iterator[TimedEvents]:

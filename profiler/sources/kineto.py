@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfdiag.profiler.sources.chrome_json import (
-    Buffer,
     ChromeTrace,
     TimedEvents,
     earliest_ns,
@@ -17,6 +16,7 @@ from perfdiag.profiler.sources.chrome_json import (
     read_salvaged,
 )
 from perfdiag.profiler.sources.chrome_others import Others, read_others
+from perfdiag.profiler.sources.json_document import Buffer
 from perfdiag.profiler.sources.kineto_args import ArgsShape, DecodedArgs, decode_args
 from perfdiag.profiler.sources.kineto_header import Header, read_header
 from perfdiag.profiler.sources.kineto_lanes import UNDECIDED, kineto_table, make_lanes
