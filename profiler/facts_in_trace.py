@@ -6,7 +6,7 @@ import numpy as np
 
 from perfdiag.profiler.regions import Region
 from perfdiag.profiler.steps import Step
-from perfdiag.profiler.trace_writer import MetaSlice
+from perfdiag.profiler.trace_packets import MetaSlice
 from perfdiag.trace_schemas.kernels import classify_kernel
 from perfdiag.trace_schemas.notices import Notice
 from perfdiag.trace_schemas.recording import ABSENT, DEVICE_WORK, Kind, Recording

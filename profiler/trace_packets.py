@@ -1,0 +1,126 @@
+"""Packets of a trace that are written one by one: tracks, clocks, counters, facts.
+
+Field numbers are those of perfetto/protos: trace_packet.proto, track_event.proto,
+track_descriptor.proto, interned_data.proto, debug_annotation.proto.
+"""
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from perfdiag.profiler.wire import bytes_field, text_field, varint, varint_field
+from perfdiag.trace_schemas.recording import Counter
+
+__all__ = [
+    "MetaSlice",
+    "clock_packet",
+    "counter_packets",
+    "interned_packet",
+    "meta_packets",
+    "process_packet",
+    "track_packet",
+]
+
+_PACKET = 1
+_TIMESTAMP, _SEQUENCE_ID, _TRACK_EVENT, _INTERNED, _FLAGS, _DESCRIPTOR = 8, 10, 11, 12, 13, 60
+_CLOCK_SNAPSHOT = 6
+_BEGIN, _END, _COUNTER = 1, 2, 4
+"""TrackEvent.Type."""
+
+_CLEARED, _NEEDS_STATE = 1, 2
+_MERGE_NONE = 2
+"""TrackDescriptor.SiblingMergeBehavior: by default siblings of one name become one track, and
+two threads of one name one lane."""
+_BOOTTIME, _REALTIME = 6, 1
+
+
+@dataclass(frozen=True, slots=True)
+class MetaSlice:
+    """A slice that perfdiag adds: facts for SQL, or results for people."""
+
+    category: str
+    name: str
+    args: Mapping[str, int | float | str]
+    track: str = "perfdiag"
+    ts_ns: int = 0
+    dur_ns: int = 0
+
+
+def process_packet(uuid: int, pid: int, name: str) -> bytes:
+    """The process under which a rank's tracks lie."""
+    process = varint_field(1, pid) + text_field(6, name)
+    return _packet(bytes_field(_DESCRIPTOR, varint_field(1, uuid) + bytes_field(3, process)))
+
+
+def track_packet(uuid: int, parent: int, name: str) -> bytes:
+    """A track under another one, never merged with one of the same name."""
+    text = varint_field(1, uuid) + varint_field(5, parent) + text_field(2, name)
+    return _packet(bytes_field(_DESCRIPTOR, text + varint_field(15, _MERGE_NONE)))
+
+
+def clock_packet(unix_ns: int) -> bytes:
+    """Boot time 0 is the start of the trace; real time says when that was."""
+    clocks = [(_BOOTTIME, 0), (_REALTIME, unix_ns)]
+    snapshot = b"".join(
+        bytes_field(1, varint_field(1, clock) + varint_field(2, ns)) for clock, ns in clocks
+    )
+    return _packet(bytes_field(_CLOCK_SNAPSHOT, snapshot + varint_field(2, _BOOTTIME)))
+
+
+def interned_packet(tables: Mapping[int, Mapping[str, int]]) -> bytes:
+    """The packet that declares interned strings, by their field of InternedData."""
+    interned = b"".join(_interned(number, table) for number, table in tables.items())
+    return _packet(bytes_field(_INTERNED, interned), varint_field(_FLAGS, _CLEARED | _NEEDS_STATE))
+
+
+def _interned(number: int, table: Mapping[str, int]) -> bytes:
+    return b"".join(
+        bytes_field(number, varint_field(1, i) + text_field(2, text)) for text, i in table.items()
+    )
+
+
+def counter_packets(counter: Counter, uuid: int, parent: int) -> bytes:
+    """The track of a counter and its samples."""
+    unit = text_field(6, counter.unit) if counter.unit else b""
+    track = varint_field(1, uuid) + varint_field(5, parent) + text_field(2, counter.name)
+    packets = [_packet(bytes_field(_DESCRIPTOR, track + bytes_field(8, unit)))]
+    for ts_ns, value in zip(counter.ts_ns.tolist(), counter.values.tolist(), strict=True):
+        double = varint(44 << 3 | 1) + struct.pack("<d", value)
+        packets.append(_event(ts_ns, varint_field(9, _COUNTER), varint_field(11, uuid), double))
+    return b"".join(packets)
+
+
+def meta_packets(meta: Sequence[MetaSlice], first_uuid: int, parent: int) -> bytes:
+    """Slices in the order given: a parent before its children, none crossing on one track."""
+    names = dict.fromkeys(item.track for item in meta)
+    tracks = {name: first_uuid + i for i, name in enumerate(names)}
+    packets = [track_packet(uuid, parent, name) for name, uuid in tracks.items()]
+    for item in meta:
+        where = varint_field(11, tracks[item.track])
+        about = text_field(22, item.category) + text_field(23, item.name)
+        args = b"".join(_argument(name, value) for name, value in item.args.items())
+        packets.append(_event(item.ts_ns, varint_field(9, _BEGIN), where, about, args))
+        packets.append(_event(item.ts_ns + item.dur_ns, varint_field(9, _END), where))
+    return b"".join(packets)
+
+
+def _argument(name: str, value: float | str) -> bytes:
+    if isinstance(value, str):
+        body = text_field(6, value)
+    elif isinstance(value, float):
+        body = varint(5 << 3 | 1) + struct.pack("<d", value)
+    else:
+        body = varint_field(4, value)
+    return bytes_field(4, text_field(10, name) + body)
+
+
+def _packet(*fields: bytes) -> bytes:
+    return bytes_field(_PACKET, b"".join(fields) + varint_field(_SEQUENCE_ID, 1))
+
+
+def _event(ts_ns: int, *fields: bytes) -> bytes:
+    return _packet(
+        varint_field(_TIMESTAMP, ts_ns),
+        bytes_field(_TRACK_EVENT, b"".join(fields)),
+        varint_field(_FLAGS, _NEEDS_STATE),
+    )
