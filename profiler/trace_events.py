@@ -131,6 +131,6 @@ def _flow_ids(recording: Recording, first: int) -> tuple[Int64s, Int64s]:
     launch = launch_rows(slices)
     start, end = np.zeros(len(slices), np.int64), np.zeros(len(slices), np.int64)
     linked = np.flatnonzero(launch != ABSENT)
-    launches, first = np.unique(launch[linked], return_index=True)
-    start[launches] = end[linked[first]] = first + np.arange(len(launches))
+    launches, row = np.unique(launch[linked], return_index=True)
+    start[launches] = end[linked[row]] = first + np.arange(len(launches))
     return start, end
