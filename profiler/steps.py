@@ -73,8 +73,17 @@ def find_steps(recording: Recording, marker: str | None = None) -> tuple[list[St
             len(ranges),
             f"{len(ranges)} steps inferred from what repeats.",
         )
-        return _windows(recording, ranges, "inferred"), [*notices, inferred]
+        left_out = _launched_outside(recording, ranges)
+        return _windows(recording, ranges, "inferred"), [*notices, inferred, left_out]
     return _windows(recording, [_whole(recording)], "whole"), notices
+
+
+def _launched_outside(recording: Recording, ranges: list[_Range]) -> Notice:
+    launched = Launched.of(recording).launch_ns
+    begin, end = ranges[0].start_ns, ranges[-1].end_ns
+    count = int(((launched < begin) | (launched >= end)).sum())
+    message = "Device work launched before the first or after the last whole step is left out."
+    return Notice("step.incomplete", "info", count, message)
 
 
 def _missing_message(marker: str | None, inferred: bool) -> str:
@@ -157,11 +166,13 @@ def _by_launches(recording: Recording) -> list[_Range]:
     offsets = first + np.arange(period)
     medians = [np.median(pause[o : first + period * count : period]) for o in offsets.tolist()]
     offset = int(offsets[int(np.argmax(medians))])
-    cuts = starts_ns[offset : offset + period * count : period].tolist()
-    ends = [*cuts[1:], _last_host_ns(recording)]
-    return [
-        _Range(f"step {i}", s, e) for i, (s, e) in enumerate(zip(cuts, ends, strict=True)) if e > s
-    ]
+    # Cut elsewhere than where the run begins, its last repeat is no whole step.
+    whole = (first + period * count - offset) // period
+    bounds = starts_ns[offset : offset + period * whole + 1 : period].tolist()
+    if len(bounds) == whole:
+        bounds.append(_last_host_ns(recording))
+    pairs = zip(bounds[:-1], bounds[1:], strict=True)
+    return [_Range(f"step {i}", start, end) for i, (start, end) in enumerate(pairs) if end > start]
 
 
 def _last_host_ns(recording: Recording) -> int:

@@ -302,3 +302,17 @@ def test_a_recording_is_not_changed() -> None:
     before = replace(recording)
     assert find_steps(recording) == find_steps(recording)
     assert recording == before
+
+
+def test_a_repeat_that_is_cut_off_is_no_step() -> None:
+    """Three and a half repeats of twelve launches are three steps; the rest is left out, aloud."""
+    b = KinetoBuilder()
+    for number in range(3 * 12 + 6):
+        if number % 12 == 0:
+            b.idle(100)
+        b.launch(f"kernel_{number % 12}", 5)
+    steps, notices = found(b)
+    assert len(steps) == 3
+    assert notices["step.incomplete"].count == 6
+    launched = [e["ts"] for e in b.clock.events if e["name"] == "cudaLaunchKernel"]
+    assert steps[-1].host_dur_ns == launched[36] - launched[24]
