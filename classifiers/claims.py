@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from perfdiag.classifiers.budget import LEAF
 from perfdiag.classifiers.facts import RankFacts
+from perfdiag.classifiers.intervals import instants
 from perfdiag.trace_schemas.recording import Int64s
 
 __all__ = ["Claim", "Pieces", "Take", "claim"]
@@ -109,7 +110,7 @@ class Pieces:
         timeline, steps = facts.timeline, facts.model.steps
         begin, until = facts.span_ns
         bounds = [side for c in claims for side in (c.start_ns, c.end_ns)]
-        edges = np.unique(np.concatenate([timeline.edges_ns, *bounds]))
+        edges = instants(timeline.edges_ns, *bounds)
         edges = edges[(edges >= begin) & (edges <= until)]
         at = edges[:-1]
         step = np.searchsorted(steps.ts_ns, at, "right") - 1

@@ -9,7 +9,7 @@ from perfdiag.profiler.model import Calls, Model
 from perfdiag.trace_schemas.notices import Notice
 from perfdiag.trace_schemas.recording import Int64s
 
-__all__ = ["LEAST_COVERAGE", "Coverage"]
+__all__ = ["LEAST_COVERAGE", "Coverage", "lost_launches"]
 
 LEAST_COVERAGE = 0.9
 """Below this no verdict on idle time: a tenth of the launches without records may hide any
@@ -26,6 +26,7 @@ class Coverage:
         has_device, has_host: whether there is any device work, any host event.
         last_device_ns: end of the last device record.
         first_missing_ns: start of the first launch after all records, or None.
+        ended: launches after all records.
     """
 
     steps: NDArray[np.float64]
@@ -35,6 +36,7 @@ class Coverage:
     has_host: bool
     last_device_ns: int
     first_missing_ns: int | None
+    ended: int
 
     @classmethod
     def of(cls, model: Model, *, truncated: bool) -> "Coverage":
@@ -59,6 +61,7 @@ class Coverage:
             len(model.hosts.ts_ns) + len(calls.ts_ns) > 0,
             int(model.work.end_ns.max(initial=0)),
             int(late.min()) if len(late) else None,
+            len(late),
         )
 
     @property
@@ -78,21 +81,34 @@ class Coverage:
         if not self.has_host:
             message = "No host events: idle time cannot be attributed."
             return [Notice("host.missing", "warning", 1, message)]
+        return [self._lost(lost)] if lost else []
+
+    def _lost(self, lost: int) -> Notice:
+        """Some records are missing: those of the end, or some of all."""
         untrusted = int((~self.trusted).sum())
-        if not untrusted or not lost:
-            return []
-        if self.first_missing_ns is not None and (~self.trusted)[np.argmax(~self.trusted) :].all():
+        if not untrusted:
             message = (
-                f"Device records end at {self.last_device_ns / 1e6:.3f} ms; {lost} launches after "
-                f"that have none: no verdict on {untrusted} steps."
+                f"{lost} of {self.launches} launches have no device record: idle time in which "
+                "their work may have run is unclassified."
             )
-            if (self.steps[~self.trusted] < 1 / 3).all() and self.trusted.any():
-                return [Notice("device.truncated", "error", lost, message)]
+            return Notice("device.under_recorded", "warning", lost, message)
+        if self.trusted.any() and self.ended >= LEAST_COVERAGE * lost:
+            message = (
+                f"Device records end at {self.last_device_ns / 1e6:.3f} ms; {self.ended} launches "
+                f"after that have none: no verdict on {untrusted} steps."
+            )
+            return Notice("device.truncated", "error", lost, message)
         message = (
             f"{lost} of {self.launches} launches have no device record: idle time is not known in "
             f"{untrusted} steps."
         )
-        return [Notice("device.under_recorded", "error", lost, message)]
+        return Notice("device.under_recorded", "error", lost, message)
+
+
+def lost_launches(calls: Calls) -> Int64s:
+    """(n,) times, in order, of the launches whose device records are not there."""
+    launch = _launches(calls)
+    return np.sort(calls.ts_ns[launch[~calls.linked[launch]]])
 
 
 def _launches(calls: Calls) -> Int64s:

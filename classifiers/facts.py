@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 from perfdiag.classifiers.budget import Timeline, build_timeline, busiest_device
 from perfdiag.classifiers.coverage import Coverage
 from perfdiag.classifiers.host_states import HostStates
+from perfdiag.classifiers.intervals import merge
 from perfdiag.profiler.model import Model
+from perfdiag.trace_schemas.host_ranges import classify_range
 from perfdiag.trace_schemas.notices import Notice
 from perfdiag.trace_schemas.recording import Recording
 
@@ -53,7 +55,13 @@ def derive_facts(recording: Recording, model: Model) -> RankFacts:
     device = busiest_device(model.work)
     states = HostStates.of(model)
     timeline = build_timeline(model, states, device, trusted)
-    notices = (*coverage.notices(), *_several_devices(model, device), *_unlinked(model, coverage))
+    notices = (
+        *coverage.notices(),
+        *_several_devices(model, device),
+        *_unlinked(model, coverage),
+        *_overhead(model),
+        *_gaps_between_phases(model),
+    )
     return RankFacts(recording.rank, model, states, coverage, trusted, timeline, notices)
 
 
@@ -71,3 +79,39 @@ def _unlinked(model: Model, coverage: Coverage) -> list[Notice]:
     count = int((model.work.launch_id < 0).sum())
     message = "Device records without a launch in the trace: they belong to steps by their time."
     return [Notice("link.no_launch", "info", count, message)] if count else []
+
+
+def _overhead(model: Model) -> list[Notice]:
+    """Overhead that is the profiler's own; loading code and full queues are not."""
+    hosts = model.hosts
+    own = hosts.kind.where("overhead") & hosts.name.map(_is_profilers, np.bool_)
+    if not own.any():
+        return []
+    starts, ends = merge(hosts.ts_ns[own], hosts.end_ns[own])
+    message = (
+        f"The trace names {(ends - starts).sum() / 1e6:.3f} ms of overhead of the profiler itself; "
+        "idle time under it speaks for no class."
+    )
+    return [Notice("profiler.overhead", "info", int(own.sum()), message)]
+
+
+def _is_profilers(name: str) -> bool:
+    return classify_range(name) in ("", "profiler_overhead")
+
+
+LARGE_GAP = 0.05
+"""Of a step outside every known phase; a choice: less is lost between any two phases."""
+
+
+def _gaps_between_phases(model: Model) -> list[Notice]:
+    regions, steps = model.regions, model.steps
+    phase = np.array([kind == "phase" for kind in regions.kind], bool)
+    if not {"forward", "backward", "optimizer"} & set(regions.name):
+        return []
+    other = phase & np.array([name == "other" for name in regions.name], bool)
+    lost = np.bincount(
+        regions.step[other], (regions.end_ns - regions.ts_ns)[other], len(steps.ts_ns)
+    )
+    count = int(((lost > 0) & (lost >= LARGE_GAP * (steps.end_ns - steps.ts_ns))).sum())
+    message = f"Steps of which {LARGE_GAP:.0%} or more lie in no phase that the trace shows."
+    return [Notice("region.gap", "info", count, message)] if count else []

@@ -1,5 +1,6 @@
 """What a host thread is doing at each moment, as disjoint intervals per lane."""
 
+import re
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -18,16 +19,20 @@ class HostState(IntEnum):
     """States in the order in which they win where several hold at once."""
 
     PROFILER = 0
+    """The thread itself works for the profiler."""
     INPUT = 1
     OTHER = 2
     """Named work that is not the step's: garbage collection, checkpoints, logging, loading code."""
-    BLOCKED = 3
+    HELD = 3
+    """The profiler is busy on another thread: what calls the device may wait for it, a loader that
+    goes on meanwhile does not."""
+    BLOCKED = 4
     """Inside a call that waits for the device."""
-    BRIEF = 4
+    BRIEF = 5
     """Named work that is not the step's, but so short that a queue of launches would hide it."""
-    DISPATCHING = 5
+    DISPATCHING = 6
     """Inside an operator or a runtime call."""
-    NOTHING = 6
+    NOTHING = 7
     """No event: Python between operators, or a thread that waits for work."""
 
 
@@ -53,8 +58,9 @@ class HostStates:
     """States of all host lanes of a model.
 
     Attributes:
-        unions: by lane and state, the time spent in it. Profiler overhead is that of all lanes:
-            CUPTI flushes its buffers on a thread of its own while launches wait.
+        unions: by lane and state, the time spent in it. Profiler overhead counts on all lanes:
+            CUPTI flushes its buffers on a thread of its own while launches wait, and Kineto does
+            not write on which thread overhead was.
         edges: by lane, all times at which a state begins or ends, sorted.
         main_lane: the lane that bears the steps or, without markers, most of the launches.
     """
@@ -67,13 +73,14 @@ class HostStates:
     def of(cls, model: Model) -> "HostStates":
         """Read the states off the slices of a model."""
         lane, state, start_ns, end_ns = _stated(model)
-        everywhere = state == HostState.PROFILER
+        overhead = state == HostState.PROFILER
         unions: dict[int, dict[HostState, Union]] = {}
         main_lane = _main_lane(model)
         for number in np.union1d(lane, [main_lane]).tolist():
-            here = (lane == number) | everywhere
+            here = np.where(overhead & (lane != number), HostState.HELD, state)
+            here[(lane != number) & ~overhead] = HostState.NOTHING
             unions[number] = {
-                s: merge(start_ns[here & (state == s)], end_ns[here & (state == s)])
+                s: merge(start_ns[here == s], end_ns[here == s])
                 for s in HostState
                 if s != HostState.NOTHING
             }
@@ -110,13 +117,33 @@ def _stated(model: Model) -> tuple[Int64s, NDArray[np.int8], Int64s, Int64s]:
     brief = hosts.end_ns - hosts.ts_ns < HIDDEN_BY_QUEUE_NS
     state[(state == HostState.OTHER) & brief] = HostState.BRIEF
     known = state != HostState.NOTHING
-    call_state = np.where(calls.role.where("sync"), HostState.BLOCKED, HostState.DISPATCHING)
+    blocks = calls.role.where("sync") | _awaits_its_copy(model)
+    call_state = np.where(blocks, HostState.BLOCKED, HostState.DISPATCHING)
     return (
         np.concatenate((hosts.lane[known], calls.lane)),
         np.concatenate((state[known], call_state)).astype(np.int8),
         np.concatenate((hosts.ts_ns[known], calls.ts_ns)),
         np.concatenate((hosts.end_ns[known], calls.end_ns)),
     )
+
+
+_TO_HOST = re.compile(r"DtoH|D2H|DeviceToHost", re.IGNORECASE)
+
+
+def _awaits_its_copy(model: Model) -> NDArray[np.bool_]:
+    """(calls,) whether the call of an "asynchronous" copy to the host returns only when it is done.
+
+    To pageable memory it does (CUDA API, "API synchronization behavior"): such calls outlast their
+    copy by 4 us and more in all traces that we hold, those to pinned memory return before it.
+    """
+    work, calls = model.work, model.calls
+    order = np.argsort(calls.id, kind="stable")
+    to_host = work.name.map(lambda name: bool(_TO_HOST.search(name)), np.bool_)
+    copies = work.kind.where("copy") & to_host & np.isin(work.launch_id, calls.id)
+    row = order[np.searchsorted(calls.id, work.launch_id[copies], sorter=order)]
+    awaits = np.zeros(len(calls.id), bool)
+    awaits[row] = calls.end_ns[row] >= work.end_ns[copies]
+    return awaits & calls.role.where("copy")
 
 
 def _named_state(name: str) -> HostState:

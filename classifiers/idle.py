@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from perfdiag.classifiers.coverage import lost_launches
 from perfdiag.classifiers.host_states import HostState, HostStates
 from perfdiag.classifiers.intervals import gaps, instants
 from perfdiag.profiler.model import Model
-from perfdiag.trace_schemas.recording import Int64s
+from perfdiag.trace_schemas.recording import ABSENT, Int64s
 from perfdiag.trace_schemas.report import LEAVES
 
 __all__ = ["IdlePieces", "attribute_idle"]
@@ -24,6 +25,10 @@ LEAF = {name: code for code, name in enumerate(LEAVES)}
 USUAL_LATENCY_NS = 10_000
 """From a launch call to the start of its kernel on an idle device, where the trace does not
 show it: 3 to 12 us on the CUDA and HIP devices whose traces we hold."""
+
+LONGEST_LATENCY_NS = 100_000
+"""No launch takes longer to start a kernel: at most 45 us in the traces that we hold (MTIA). Where
+every kernel starts later than that, they wait for something else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,10 @@ class _Gaps:
         lane: that issued it.
         drained: a blocking call was under way when the device ran dry.
         unowned: no launch is known to end it: the trace ends first, or holds no launch of the op.
+        doubt_ns: from here to the end it cannot be believed: work was launched between the ops on
+            both sides of which there is no record. `end_ns` without such work.
+        waits_for: leaf of the time after the launch. Before the first op no stream or event is
+            known to wait for: what ran then was launched before the trace began.
     """
 
     start_ns: Int64s
@@ -61,6 +70,8 @@ class _Gaps:
     lane: Int64s
     drained: NDArray[np.bool_]
     unowned: NDArray[np.bool_]
+    doubt_ns: Int64s
+    waits_for: Int64s
 
 
 def attribute_idle(
@@ -82,13 +93,14 @@ def attribute_idle(
     found = _find_gaps(model, states, here, busy, span)
     if not here.any():
         return _without_device(states, found)
-    host_until = np.clip(found.launch_ns, found.start_ns, found.end_ns)
-    launched = np.clip(found.launch_end_ns + _latency(found), host_until, found.end_ns)
-    own = np.where(found.drained, LEAF["sync"], LEAF["launch"])
+    host_until = np.clip(found.launch_ns, found.start_ns, found.doubt_ns)
+    launched = np.clip(found.launch_end_ns + _latency(found), host_until, found.doubt_ns)
+    count = len(launched)
     pieces = [
         _host_pieces(states, found, host_until),
-        _pieces(host_until, launched, own),
-        _pieces(launched, found.end_ns, np.full(len(launched), LEAF["dependency"])),
+        _launch_pieces(states, found, host_until, launched),
+        _pieces(launched, found.doubt_ns, found.waits_for),
+        _pieces(found.doubt_ns, found.end_ns, np.full(count, LEAF["unclassified"])),
     ]
     starts = np.concatenate([p[0] for p in pieces])
     leaves = np.concatenate([p[1] for p in pieces])
@@ -120,7 +132,19 @@ def _find_gaps(
     drained = _drained(states, starts, lane)
     unowned = np.ones(len(ends), bool)
     unowned[ended] = False
-    return _Gaps(starts, ends, launch_ns, launch_end_ns, lane, drained, unowned)
+    before = np.append(ABSENT, np.maximum.accumulate(work.launch_ts_ns[rows]))[at]
+    doubt_ns = _doubt(lost_launches(model.calls), before, launch_ns, (starts, ends))
+    waits_for = np.where(at > 0, LEAF["dependency"], LEAF["unclassified"])
+    return _Gaps(
+        starts, ends, launch_ns, launch_end_ns, lane, drained, unowned, doubt_ns, waits_for
+    )
+
+
+def _doubt(lost_ns: Int64s, after: Int64s, before: Int64s, gap: tuple[Int64s, Int64s]) -> Int64s:
+    """When the first launch without a record was made between two launches, inside the gap."""
+    at = np.searchsorted(lost_ns, after, "right")
+    first = np.append(lost_ns, np.iinfo(np.int64).max)[at]
+    return np.where(first < before, np.clip(first, *gap), gap[1])
 
 
 def _drained(states: HostStates, starts: Int64s, lane: Int64s) -> NDArray[np.bool_]:
@@ -135,7 +159,9 @@ def _latency(found: _Gaps) -> int:
     """How long a launch takes to start its kernel on an idle device: the faster half's median."""
     idle_launch = (found.launch_ns > found.start_ns) & (found.launch_ns < found.end_ns)
     waits = np.sort((found.end_ns - found.launch_end_ns)[idle_launch])
-    return int(np.median(waits[: (len(waits) + 1) // 2])) if len(waits) >= 8 else USUAL_LATENCY_NS
+    if len(waits) < 8:
+        return USUAL_LATENCY_NS
+    return min(int(np.median(waits[: (len(waits) + 1) // 2])), LONGEST_LATENCY_NS)
 
 
 def _pieces(
@@ -147,6 +173,7 @@ def _pieces(
 
 _STATE_LEAF = np.full(len(HostState), LEAF["host_other"], np.int64)
 _STATE_LEAF[HostState.PROFILER] = LEAF["profiler"]
+_STATE_LEAF[HostState.HELD] = LEAF["profiler"]
 _STATE_LEAF[HostState.INPUT] = LEAF["input"]
 _STATE_LEAF[HostState.BLOCKED] = LEAF["sync"]
 _STATE_LEAF[HostState.DISPATCHING] = LEAF["launch"]
@@ -156,24 +183,45 @@ def _host_pieces(
     states: HostStates, found: _Gaps, until: Int64s
 ) -> tuple[Int64s, NDArray[np.integer]]:
     """The parts of gaps before the launch, by what the launching thread was doing."""
+    starts, gap, state = _seen(states, found, found.start_ns, until)
+    leaf = _STATE_LEAF[state]
+    weak = state >= HostState.BRIEF
+    leaf[weak & found.drained[gap]] = LEAF["sync"]
+    leaf[(state == HostState.NOTHING) & found.unowned[gap]] = LEAF["unclassified"]
+    return starts, leaf
+
+
+def _launch_pieces(
+    states: HostStates, found: _Gaps, begin: Int64s, until: Int64s
+) -> tuple[Int64s, NDArray[np.integer]]:
+    """The parts of gaps that a launch takes; CUPTI asks for buffers inside the call."""
+    starts, gap, state = _seen(states, found, begin, until)
+    leaf = np.where(found.drained, LEAF["sync"], LEAF["launch"])[gap]
+    overhead = np.isin(state, (HostState.PROFILER, HostState.HELD))
+    leaf[overhead & (starts < found.launch_end_ns[gap])] = LEAF["profiler"]
+    return starts, leaf
+
+
+def _seen(
+    states: HostStates, found: _Gaps, begin: Int64s, until: Int64s
+) -> tuple[Int64s, Int64s, NDArray[np.int8]]:
+    """Gaps between two times, cut where the launching thread's state changes: start, gap, state.
+
+    Where that thread is silent, the main thread is asked.
+    """
     parts = []
     for lane in np.unique(found.lane).tolist():
-        rows = np.flatnonzero((found.lane == lane) & (until > found.start_ns))
-        edges = _edges_of(states, lane)
-        starts, gap = _cut(found.start_ns[rows], until[rows], edges)
+        rows = np.flatnonzero((found.lane == lane) & (until > begin))
+        starts, gap = _cut(begin[rows], until[rows], _edges_of(states, lane))
         state = states.at(lane, starts)
         if lane != states.main_lane:
-            silent = state == HostState.NOTHING
+            silent = np.isin(state, (HostState.NOTHING, HostState.HELD))
             state[silent] = states.at(states.main_lane, starts[silent])
-        leaf = _STATE_LEAF[state]
-        weak = state >= HostState.BRIEF
-        leaf[weak & found.drained[rows][gap]] = LEAF["sync"]
-        leaf[(state == HostState.NOTHING) & found.unowned[rows][gap]] = LEAF["unclassified"]
-        parts.append((starts, leaf))
-    return (
-        np.concatenate([p[0] for p in parts] or [np.empty(0, np.int64)]),
-        np.concatenate([p[1] for p in parts] or [np.empty(0, np.int64)]),
-    )
+        parts.append((starts, rows[gap], state))
+    if not parts:
+        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int8)
+    starts, gap, state = (np.concatenate(side) for side in zip(*parts, strict=True))
+    return starts, gap, state
 
 
 def _edges_of(states: HostStates, lane: int) -> Int64s:

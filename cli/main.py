@@ -1,8 +1,10 @@
 """The entry point: commands in the order in which a person needs them, and exit codes."""
 
 import atexit
+import errno
 import gc
 import io
+import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -68,9 +70,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
     # garbage costs a sixth of the time of an analysis and frees 2 MB.
     gc.disable()
     atexit.register(gc.freeze)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a path need not be valid text
-            stream.reconfigure(errors="backslashreplace")
+    _prepare_streams()
     try:
         typer.main.get_command(app).main(arguments, prog_name="perfdiag")
     except PerfdiagError as error:
@@ -80,3 +80,26 @@ def run(arguments: Sequence[str] | None = None) -> None:
         sys.exit(EXIT_USAGE if isinstance(error, UsageError) else EXIT_INPUT)
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        _give_up_stdout()
+        sys.exit(EXIT_USAGE)
+
+
+def _prepare_streams() -> None:
+    """Make standard streams that can be used: a caller may have closed them."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - until the process ends
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a path need not be valid text
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _give_up_stdout() -> None:
+    """Say that a full disk takes no result, as far as anything can be said there."""
+    from perfdiag.cli.output import complain, discard_stdout
+
+    discard_stdout()
+    complain("no space left: the result cannot be written")

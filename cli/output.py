@@ -4,7 +4,7 @@ import io
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rich.console import Console
@@ -13,13 +13,27 @@ from rich.text import Text
 from perfdiag.cli.reporters.units import clean
 from perfdiag.trace_schemas.errors import UsageError
 
-__all__ = ["check_writable", "complain", "console_for", "is_on_screen", "remark", "write"]
+__all__ = [
+    "check_writable",
+    "complain",
+    "console_for",
+    "discard_stdout",
+    "is_on_screen",
+    "remark",
+    "write",
+]
+
+
+_NARROWEST = 20
+"""Characters a line; terminals that are narrower wrap."""
 
 
 def console_for(output: Path | None) -> Console:
     """The console whose width, colours and encoding a table keeps to."""
     if output is None:
-        return Console(file=sys.stdout)
+        console = Console(file=sys.stdout)
+        console.width = max(console.width, _NARROWEST)  # COLUMNS=0 would show nothing at all
+        return console
     return Console(file=io.StringIO(), force_terminal=False, color_system=None)
 
 
@@ -36,20 +50,21 @@ def check_writable(output: Path | None, *inputs: str) -> None:
     """
     if output is None:
         return
-    if not output.parent.is_dir():
+    # os.path, because a name that is too long is False there and an error in pathlib.
+    if not os.path.isdir(output.parent):  # noqa: PTH112
         msg = f"cannot write {str(output)!r}: the folder {str(output.parent)!r} does not exist"
         raise UsageError(msg)
-    if output.is_dir():
+    if os.path.isdir(output):  # noqa: PTH112
         msg = f"cannot write {str(output)!r}: it is a folder; name a file in it"
         raise UsageError(msg)
-    if output.exists() and any(_is_same(output, name) for name in inputs):
+    if any(_is_same(output, name) for name in inputs):
         msg = f"{str(output)!r} is the input itself: write the result to another file"
         raise UsageError(msg)
 
 
 def _is_same(output: Path, name: str) -> bool:
-    path = Path(name)
-    return path.exists() and path.samefile(output)
+    both_exist = os.path.exists(name) and os.path.exists(output)  # noqa: PTH110
+    return both_exist and os.path.samefile(name, output)  # noqa: PTH121
 
 
 def write(result: bytes | str, output: Path | None) -> None:
@@ -75,7 +90,15 @@ def _write_stdout(data: bytes) -> None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
     except BrokenPipeError:
-        # Python flushes standard output again on its way out, and would complain there.
+        discard_stdout()
+    except OSError:
+        discard_stdout()
+        raise
+
+
+def discard_stdout() -> None:
+    """Let nothing be written any more: Python flushes again on its way out, and would complain."""
+    with suppress(io.UnsupportedOperation):  # a stand-in without a file below it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -90,14 +113,16 @@ def _saying_where(output: Path | None) -> Iterator[None]:
 
 
 def remark(text: str, style: str = "") -> None:
-    """Write one line to standard error."""
-    Console(stderr=True).print(Text(clean(text), style), soft_wrap=True)
+    """Write one line to standard error, if it takes one."""
+    with suppress(OSError):
+        Console(stderr=True).print(Text(clean(text), style), soft_wrap=True)
 
 
 def complain(message: str) -> None:
     """Write an error to standard error, line by line, without what a terminal would act upon."""
     first, *more = [clean(line) for line in message.splitlines()] or [""]
     console = Console(stderr=True)
-    console.print(Text.assemble(("error: ", "bold red"), first), soft_wrap=True)
-    for line in more:
-        console.print(Text(line), soft_wrap=True)
+    with suppress(OSError):  # the exit code still says it
+        console.print(Text.assemble(("error: ", "bold red"), first), soft_wrap=True)
+        for line in more:
+            console.print(Text(line), soft_wrap=True)

@@ -244,7 +244,12 @@ def rebase(recording: Recording) -> Recording:
             unix_ns=unix,
             quality="guess" if epoch else clock.quality,
         ),
-    ).noting(_early_samples(recording, origin))
+    ).noting(_early_samples(recording, origin), _unanchored(unix))
+
+
+def _unanchored(unix_ns: int | None) -> Notice:
+    message = "The times have no known origin: other files cannot be aligned with them by clock."
+    return Notice("clock.unanchored", "info", int(unix_ns is None), message)
 
 
 def _counter_from(counter: Counter, origin_ns: int) -> Counter:

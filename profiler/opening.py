@@ -11,7 +11,7 @@ from perfdiag.profiler.limits import WIDE_SLICES, check_room
 from perfdiag.profiler.model import prepare
 from perfdiag.profiler.normalise import normalise, rebase
 from perfdiag.profiler.regions import Region, find_regions
-from perfdiag.profiler.sources.files import Blob
+from perfdiag.profiler.sources.files import NOT_READ, Blob
 from perfdiag.profiler.sources.kineto import KinetoOptions, read_kineto
 from perfdiag.profiler.sources.perfetto import PerfettoOptions, read_perfetto
 from perfdiag.profiler.steps import Step, find_steps
@@ -78,7 +78,7 @@ def read_blob(blob: Blob, options: ReadOptions, *, keep_args: bool = False) -> R
         recording = read_perfetto(blob.data, blob.path, as_asked)
         recording = _within(recording, options.time_range_ns)
     else:
-        raise InputError(blob.path, f"{blob.content} input is not read yet")
+        raise InputError(blob.path, NOT_READ[blob.content])
     return normalise(recording.noting(*blob.notices))
 
 

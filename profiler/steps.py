@@ -8,6 +8,7 @@ says little: launches are asynchronous.
 import re
 from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -171,8 +172,8 @@ def _by_launches(recording: Recording) -> list[_Range]:
     bounds = starts_ns[offset : offset + period * whole + 1 : period].tolist()
     if len(bounds) == whole:
         bounds.append(_last_host_ns(recording))
-    pairs = zip(bounds[:-1], bounds[1:], strict=True)
-    return [_Range(f"step {i}", start, end) for i, (start, end) in enumerate(pairs) if end > start]
+    pairs = enumerate(pairwise(bounds))
+    return [_Range(f"step {i}", start, end) for i, (start, end) in pairs if end > start]
 
 
 def _last_host_ns(recording: Recording) -> int:

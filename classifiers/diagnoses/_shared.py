@@ -72,13 +72,18 @@ def share_of(facts: RankFacts, time_ns: Int64s) -> float:
 
 def split_by_step(facts: RankFacts, intervals: Intervals) -> tuple[Intervals, Int64s]:
     """Cut intervals at the bounds of windows: the parts, and the step of each."""
-    parts = []
-    for step, (start, end) in enumerate(zip(*windows(facts), strict=True)):
-        starts, ends = np.clip(intervals[0], start, end), np.clip(intervals[1], start, end)
-        some = ends > starts
-        parts.append((starts[some], ends[some], np.full(int(some.sum()), step)))
-    starts, ends, steps = (np.concatenate(side) for side in zip(*parts, strict=True))
-    return (starts, ends), steps
+    begins, ends = windows(facts)
+    first = np.searchsorted(ends, intervals[0], "right")
+    count = np.maximum(np.searchsorted(begins, intervals[1], "left") - first, 0)
+    row = np.repeat(np.arange(len(count)), count)
+    step = (
+        np.repeat(first, count) + np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+    )
+    starts = np.maximum(intervals[0][row], begins[step])
+    stops = np.minimum(intervals[1][row], ends[step])
+    some = stops > starts
+    order = np.argsort(step[some], kind="stable")
+    return (starts[some][order], stops[some][order]), step[some][order]
 
 
 def leaf_in(facts: RankFacts, intervals: Intervals, *leaves: str) -> Int64s:

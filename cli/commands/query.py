@@ -12,6 +12,9 @@ from perfdiag.trace_schemas.errors import QueryError, UsageError
 
 __all__ = ["query"]
 
+_TRACEBACK = "Traceback (most recent call last):\n  "
+"""How the engine begins; it then says which line of the SQL, and would look like a crash here."""
+
 
 def query(
     trace: Annotated[
@@ -74,7 +77,7 @@ def _show_answer(
     try:
         table = querying.query_trace(trace, sql, engine=engine)
     except QueryError as error:  # the user's own SQL: wrong usage, not a broken input
-        raise UsageError(str(error)) from error
+        raise UsageError(str(error).removeprefix(_TRACEBACK)) from error
     _show_rows(table.names, table.rows(), format_, output_)
 
 

@@ -39,9 +39,17 @@ except ImportError:  # no wheel for this machine
     _zlib = zlib
     _INFLATE_ERRORS = (zlib.error,)
 
-__all__ = ["Blob", "Content", "expand"]
+__all__ = ["NOT_READ", "Blob", "Content", "expand"]
 
 Content = Literal["json", "perfetto", "xplane", "sqlite", "unknown"]
+
+NOT_READ: dict[str, str] = {
+    "xplane": "is an XPlane file of the profiler of JAX or TensorFlow, which is not read yet: give "
+    "the trace.json.gz that lies beside it",
+    "sqlite": "is an SQLite database, as Nsight Systems and rocmProfileData write it, which is not "
+    "read yet: give a trace of PyTorch's profiler, or JSON in Chrome's trace format",
+}
+"""Why contents that are recognised are refused, and what to do."""
 
 _LIMIT_BYTES = 3_000_000_000
 _MAX_DEPTH = 4
@@ -58,6 +66,8 @@ _VARINT, _LENGTH = 0, 2  # protobuf wire types
 _TEXT_BYTES = bytes([8, 9, 10, 12, 13, 27, *range(32, 256)])
 
 _LIST = re.compile(rb"\[\s*(?:[\[\]{\"]|null|\Z)")  # log lines, too, often start with `[`
+
+_EVENTS = re.compile(rb'"(?:traceEvents|ph)"')
 
 _SIGNS: tuple[tuple[bytes, str], ...] = (
     (b"\x89PNG", "a PNG image"),
@@ -122,7 +132,9 @@ def expand(paths: Sequence[str], limit_bytes: int = _LIMIT_BYTES) -> Iterator[Bl
         InputTooLargeError: an input grows beyond `limit_bytes`.
     """
     for path in paths:
-        if path != "-" and Path(path).is_dir():
+        if not path:
+            raise InputError("''", "is no path: the name of the trace is empty")
+        if path != "-" and os.path.isdir(path):  # noqa: PTH112 - False where a name is too long
             yield from _traces_among(path, _files_below(path), limit_bytes)
         elif path == "-" or os.path.lexists(path):
             yield from _only_traces(path, _unpack_file(path, limit_bytes))
@@ -133,7 +145,7 @@ def expand(paths: Sequence[str], limit_bytes: int = _LIMIT_BYTES) -> Iterator[Bl
 def _expand_pattern(path: str, limit_bytes: int) -> Iterator[Blob]:
     """Read what a path names that is no file: a member of an archive, or a glob."""
     archive, _, member = path.partition("!")
-    if member and Path(archive).is_file():
+    if member and os.path.isfile(archive):  # noqa: PTH113 - False where a name is too long
         blobs = _unpack_file(archive, limit_bytes)
         wanted = (blob for blob in blobs if f"{blob.path}!".startswith(f"{path}!"))
         yield from _only_traces(path, wanted)
@@ -171,7 +183,7 @@ def _traces_among(path: str, files: list[str], limit_bytes: int) -> Iterator[Blo
     """Read files that the user did not name one by one: at least one must be a trace."""
     found = False
     for file in files:
-        for blob in _unpack_file(file, limit_bytes):
+        for blob in map(_set_aside, _unpack_file(file, limit_bytes)):
             found = found or not blob.skipped
             yield blob
     if not found:
@@ -179,11 +191,19 @@ def _traces_among(path: str, files: list[str], limit_bytes: int) -> Iterator[Blo
         raise InputError(path, problem)
 
 
+def _set_aside(blob: Blob) -> Blob:
+    """Skip what nobody named and reading would refuse: settings and other output lie there too."""
+    reason = NOT_READ.get(blob.content, "")
+    if blob.content == "json" and not _EVENTS.search(blob.data):
+        reason = "is JSON without trace events"
+    return _skip(blob, reason) if reason else blob
+
+
 def _only_traces(path: str, blobs: Iterator[Blob]) -> Iterator[Blob]:
     """Refuse a named file that is no trace, and an archive without one."""
     reasons: list[str] = []
     found = False
-    for blob in blobs:
+    for blob in (blob if blob.path == path else _set_aside(blob) for blob in blobs):
         if blob.skipped and blob.path == path:
             raise InputError(path, blob.skipped)
         if blob.skipped:
@@ -497,7 +517,7 @@ def _recognised(blob: Blob, head: bytes) -> Blob:
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n")
     if text[:1] == b"{" or _LIST.match(text) or (text[:1] == b"[" and b'"ph"' in text):
         return replace(blob, content="json")
-    return _skip(blob, f"looks like {_appearance(head)}, not a trace")
+    return _skip(blob, f"looks like {_appearance(head)}, not a trace of PyTorch or Perfetto")
 
 
 def _appearance(head: bytes) -> str:

@@ -46,7 +46,7 @@ def test_a_deep_queue_is_no_idle_time() -> None:
     """Kernels wait hundreds of microseconds for their turn: only the first launch counts."""
     calls = [call(i, 10 * i, 5) for i in range(1, 50)]
     queued = [kernel(GEMM, 100 * i, 100, correlation=i) for i in range(1, 50)]
-    assert idle_us(*calls, *queued) == {"host_other": 10, "launch": 15, "dependency": 75}
+    assert idle_us(*calls, *queued) == {"host_other": 10, "launch": 15, "unclassified": 75}
 
 
 def test_waiting_for_the_loader_is_input() -> None:

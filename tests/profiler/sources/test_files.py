@@ -478,11 +478,11 @@ def test_real_traces_are_recognised() -> None:
     """Every content is found where it is known to be."""
     traces = SHARED / "traces"
     found = {
-        content: sum(blob.content == content for blob in read(traces / name))
-        for name, content in [
-            ("xplane", "xplane"),
-            ("perfetto", "perfetto"),
-            ("nsys-sqlite", "sqlite"),
+        content: sum(blob.content == content for blob in read(*traces.glob(names)))
+        for names, content in [
+            ("xplane/**/*.pb*", "xplane"),
+            ("perfetto/**/*.pftrace*", "perfetto"),
+            ("nsys-sqlite/**/*.sqlite*", "sqlite"),
             ("kineto/multirank", "json"),
         ]
     }
