@@ -12,9 +12,6 @@ CLASSES: tuple[Label, ...] = LABELS[:-1]
 DOUBTED = ("unclassified", "kernel_unclassified", "dependency", "profiler")
 """Leaves that speak for no class and might belong to any."""
 
-MOST_DOUBT = 0.5
-"""No label where more than half of the window speaks for no class."""
-
 SHARPNESS = 2.0
 """Probabilities go with the square of the shares: of two classes 2:1 apart the larger is right
 four times in five. A choice until the learned model replaces it."""
@@ -42,7 +39,8 @@ class Verdict:
 def judge(budget_ns: Mapping[str, int], *, noun: str = "step", single_rank: bool = True) -> Verdict:
     """Label a window by the class that holds most of it.
 
-    The label is `unknown` where the leaves that speak for no class hold most of it.
+    The label is the most probable one: `unknown` where what speaks for no class outweighs the
+    lead of the largest class, and always where that is most of the window.
 
     Args:
         budget_ns: nanoseconds by leaf; must sum to the window.
@@ -59,8 +57,8 @@ def judge(budget_ns: Mapping[str, int], *, noun: str = "step", single_rank: bool
             shares[label] += ns / window
     doubt = sum(budget_ns.get(leaf, 0) for leaf in DOUBTED) / window
     ranked = sorted(CLASSES, key=lambda label: -shares[label])
-    best = ranked[0] if shares[ranked[0]] > 0 and doubt <= MOST_DOUBT else "unknown"
     probabilities = _probabilities(shares, doubt)
+    best = ranked[0] if probabilities[ranked[0]] > probabilities["unknown"] else "unknown"
     runner_up = next((c for c in ranked if c != best and shares[c] > 0), None)
     why = _sentence(budget_ns, window, noun, best, single_rank)
     return Verdict(best, probabilities[best], runner_up, probabilities, why)
@@ -99,7 +97,7 @@ _PHRASES = {
     "launch": "waiting for launches",
     "sync": "refilling the queue that a synchronisation had drained",
     "host_other": "waiting for other work of the host",
-    "dependency": "waiting on the device for an event or another stream",
+    "dependency": "between work that was launched, but had not started",
     "profiler": "in overhead of the profiler",
     "kernel_unclassified": "in kernels of unknown kind",
     "unclassified": "unaccounted for",

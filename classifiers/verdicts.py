@@ -1,5 +1,7 @@
 """Verdicts on one rank: its steps, their regions, and the rank as a whole."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -44,7 +46,20 @@ def judge_rank(facts: RankFacts) -> RankVerdict:
     rest_on = counted or list(range(len(steps)))
     budget = add_budgets([steps[i].budget_ns for i in rest_on])
     totals = _add([steps[i].totals_ns for i in rest_on])
-    return RankVerdict(_rank_verdict(facts, budget, len(counted)), totals, budget, steps)
+    verdict = _rank_verdict(facts, budget, len(counted))
+    return RankVerdict(_with_dissent(verdict, steps), totals, budget, steps)
+
+
+def _with_dissent(verdict: Verdict, steps: Sequence[report.Step]) -> Verdict:
+    """Say so where most steps are bound by something else: one slow step decides a sum."""
+    labels = Counter(step.label for step in steps)
+    usual, count = labels.most_common(1)[0]
+    if usual == verdict.label or "unknown" in (usual, verdict.label) or 2 * count <= len(steps):
+        return verdict
+    slowest = max(steps, key=lambda step: step.dur_ns)
+    share = slowest.dur_ns / sum(step.dur_ns for step in steps)
+    more = f" But {count} of {len(steps)} steps are {usual}: {slowest.name!r} alone is {share:.0%}."
+    return replace(verdict, why=verdict.why + more)
 
 
 def _rank_verdict(facts: RankFacts, budget: dict[str, int], counted: int) -> Verdict:

@@ -49,7 +49,7 @@ LEAF_TEXT: dict[str, tuple[str, str]] = {
     "launch": ("launch", "idle: work is launched too late"),
     "sync": ("sync", "idle: drained by a blocking call"),
     "host_other": ("other host work", "idle: the host is busy elsewhere"),
-    "dependency": ("dependency", "idle: waits on another stream"),
+    "dependency": ("dependency", "idle: launched, not started"),
     "profiler": ("profiler", "overhead of the profiler"),
     "kernel_unclassified": ("unclassified kernels", "what bounds them is not known"),
     "unclassified": ("unclassified", "not explained by the trace"),
