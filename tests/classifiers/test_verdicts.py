@@ -131,3 +131,21 @@ def test_a_step_says_where_it_comes_from() -> None:
     whole = verdict_on(document(host("aten::mm", 0, 5), *launches(0, 1, 20, 500)))
     assert (whole.steps[0].source, whole.steps[0].name) == ("whole", "trace")
     assert whole.verdict.why.startswith("Of the trace")
+
+
+def test_one_slow_step_does_not_speak_for_the_others_unsaid() -> None:
+    """A rank bound by the loader of its first step says that the other steps are not."""
+    b = KinetoBuilder()
+    for wait_us in (50_000, 0, 0, 0):
+        with b.step():
+            b.loader(wait_us)
+            b.launch(GEMM, 5_000)
+            b.sync()
+    verdict = verdict_on(b).verdict
+    assert verdict.label == "host-bound"
+    assert "3 of 4 steps are compute-bound" in verdict.why
+
+
+def test_steps_that_agree_have_nothing_to_add() -> None:
+    """Where the steps share the rank's label the sentence stands alone."""
+    assert "But" not in verdict_on(JOBS["loader_stall"]()).verdict.why
