@@ -96,7 +96,8 @@ def analyze(
 def _analysed(
     paths: Sequence[str], options: Options, tell: Progress, skipped: list[Blob]
 ) -> Iterator[_Analysed]:
-    for blob in expand(paths):
+    limit = {} if options.max_memory_bytes is None else {"limit_bytes": options.max_memory_bytes}
+    for blob in expand(paths, **limit):
         if blob.skipped:
             skipped.append(blob)
         else:

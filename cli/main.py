@@ -7,6 +7,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -91,7 +92,7 @@ def _prepare_streams() -> None:
     """Make standard streams that can be used: a caller may have closed them."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - until the process ends
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a path need not be valid text
             stream.reconfigure(errors="backslashreplace")

@@ -4,7 +4,7 @@ import gzip
 import os
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -95,7 +95,8 @@ def _deflated(packets: bytes) -> bytes:
 def _replacing(output: Path) -> Iterator[IO[bytes]]:
     """A file that takes the place of `output` at the end, or leaves nothing behind."""
     target = output.resolve()
-    special = target.exists() and not target.is_file()
+    # os.path, because a name that is too long is False there and an error in pathlib.
+    special = os.path.exists(target) and not os.path.isfile(target)  # noqa: PTH110, PTH113
     part = target if special else target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:
@@ -107,4 +108,5 @@ def _replacing(output: Path) -> Iterator[IO[bytes]]:
         raise UsageError(msg) from error
     finally:
         if not special:
-            part.unlink(missing_ok=True)
+            with suppress(OSError):
+                part.unlink()

@@ -120,9 +120,9 @@ def set_impossible_durations_aside(recording: Recording) -> Recording:
     slices = recording.slices
     impossible = np.zeros(len(slices), bool)
     work = np.flatnonzero(_device(slices))
-    for lane in np.unique(slices.lane[work]).tolist():
-        rows = work[slices.lane[work] == lane]
-        impossible[_impossible(slices, rows[np.argsort(slices.ts_ns[rows], kind="stable")])] = True
+    in_lanes = work[np.lexsort((slices.ts_ns[work], slices.lane[work]))]
+    for rows in np.split(in_lanes, np.flatnonzero(np.diff(slices.lane[in_lanes])) + 1):
+        impossible[_impossible(slices, rows)] = True
     message = "Device records whose end cannot be: they would cover later work of their stream."
     return _set_aside(recording, impossible, "duration.impossible", "warning", message)
 
@@ -145,7 +145,7 @@ def _outlasts_later(slices: Slices, rows: Int64s) -> Mask:
     What one call launched, a graph, may run side by side on a stream; a kernel that starts before
     its predecessor is done (programmatic dependent launch) still ends after it.
     """
-    end, call = slices.end_ns[rows], slices.correlation[rows]
+    end, call = slices.ts_ns[rows] + slices.dur_ns[rows], slices.correlation[rows]
     fresh = np.flatnonzero((call[1:] != call[:-1]) | (call[1:] == ABSENT)) + 1
     at = np.searchsorted(fresh, np.arange(len(rows)), "right")
     known = at < len(fresh)

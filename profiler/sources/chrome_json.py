@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from perfdiag.profiler.sources.json_document import Buffer, split_document
+from perfdiag.profiler.sources.json_document import DECODE_ERRORS, Buffer, split_document
 from perfdiag.profiler.sources.salvage import salvage
 from perfdiag.trace_schemas.notices import Notice
 from perfdiag.trace_schemas.recording import Int32s, Int64s
@@ -201,7 +201,7 @@ def earliest_ns(data: Buffer, unit_ns: int = 1000) -> int | None:
             first = min((Decimal(str(t)) for t in times if t), default=None)
             if first is not None and (earliest is None or first * unit_ns < earliest):
                 earliest = round(first * unit_ns)
-    except (msgspec.DecodeError, ArithmeticError):
+    except (*DECODE_ERRORS, ArithmeticError):
         return None
     return earliest
 
@@ -244,7 +244,7 @@ def _all_below(numbers: NDArray[Any], limit: float) -> bool:
 def _loads(text: bytes) -> Any:
     try:
         return msgspec.json.decode(text)
-    except msgspec.DecodeError:
+    except DECODE_ERRORS:
         return None
 
 

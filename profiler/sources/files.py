@@ -133,7 +133,7 @@ def expand(paths: Sequence[str], limit_bytes: int = _LIMIT_BYTES) -> Iterator[Bl
     """
     for path in paths:
         if not path:
-            raise InputError("''", "is no path: the name of the trace is empty")
+            raise InputError(repr(path), "is no path: the name of the trace is empty")
         if path != "-" and os.path.isdir(path):  # noqa: PTH112 - False where a name is too long
             yield from _traces_among(path, _files_below(path), limit_bytes)
         elif path == "-" or os.path.lexists(path):

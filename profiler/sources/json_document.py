@@ -11,7 +11,10 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["Buffer", "split_document"]
+__all__ = ["DECODE_ERRORS", "Buffer", "split_document"]
+
+DECODE_ERRORS = (msgspec.DecodeError, RecursionError)
+"""What msgspec raises on text that it cannot read; the second where it is nested too deeply."""
 
 Buffer = bytes | memoryview
 
@@ -56,7 +59,7 @@ def _metadata(head: bytes, tail: bytes) -> dict[str, Any] | None:
     joined = (text.rstrip(b",") if rest.strip() == b"}" else text) + rest
     try:
         document = msgspec.json.decode(joined)
-    except msgspec.DecodeError:
+    except DECODE_ERRORS:
         return None
     return document if isinstance(document, dict) else None
 

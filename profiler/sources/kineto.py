@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,7 +15,7 @@ from perfdiag.profiler.sources.chrome_json import (
     read_salvaged,
 )
 from perfdiag.profiler.sources.chrome_others import Others, read_others
-from perfdiag.profiler.sources.json_document import Buffer
+from perfdiag.profiler.sources.json_document import DECODE_ERRORS, Buffer
 from perfdiag.profiler.sources.kineto_args import ArgsShape, DecodedArgs, decode_args
 from perfdiag.profiler.sources.kineto_header import Header, read_header
 from perfdiag.profiler.sources.kineto_lanes import UNDECIDED, kineto_table, make_lanes
@@ -69,7 +68,7 @@ def read_kineto(data: Buffer, path: str, options: KinetoOptions | None = None) -
     span = _absolute(data, path, options, unit_ns)
     try:
         return _assemble(read_chrome_json(data, path, unit_ns), path, options, span)
-    except msgspec.DecodeError:
+    except DECODE_ERRORS:
         return _assemble(read_salvaged(data, path, unit_ns), path, options, span)
 
 

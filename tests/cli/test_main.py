@@ -1,5 +1,6 @@
 """Exit codes, and what the help says."""
 
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -144,3 +145,35 @@ def test_help_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def _in_shell(command: str) -> subprocess.CompletedProcess[str]:
+    program = "from perfdiag.cli.main import run; run()"
+    script = f"{shlex.quote(sys.executable)} -c '{program}' {command}"
+    return subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "says"),
+    [
+        ("analyze - <&-", 3, "is empty"),
+        ("query --schema >&-", 0, ""),
+        ("analyze nosuch 2>&-", 3, ""),
+        ("analyze nosuch 2>/dev/full", 3, ""),
+        ("query --schema >/dev/full", 2, "no space left"),
+        ("--help >/dev/full", 2, "no space left"),
+    ],
+)
+def test_standard_streams_may_be_closed_or_full(command: str, code: int, says: str) -> None:
+    """A stream that cannot be used costs its content and nothing else."""
+    done = _in_shell(command)
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False)
+    assert says.lower() in done.stderr.lower()
+
+
+def test_no_width_at_all_still_shows_a_table(
+    perfdiag: Runner, analysis: FakeAnalysis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """COLUMNS=0, as some job runners set it, does not hide the report."""
+    monkeypatch.setenv("COLUMNS", "0")
+    assert "HOST-BOUND" in perfdiag("analyze", "a.json", "-q").out

@@ -86,6 +86,12 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.M
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_name_that_is_too_long_is_wrong_usage(tmp_path: Path) -> None:
+    """The system refuses the name, which is said in words."""
+    with pytest.raises(UsageError, match="too long"):
+        convert(str(TRAINING), tmp_path / ("a" * 300))
+
+
 def test_several_ranks_are_refused(tmp_path: Path) -> None:
     """One file has one clock: ranks are converted one by one."""
     with pytest.raises(UsageError, match="several traces"):

@@ -57,6 +57,13 @@ def test_wrong_sql_is_wrong_usage(perfdiag: Runner, querying: FakeQuerying) -> N
     assert "no such table: slicee" in result.err
 
 
+def test_wrong_sql_does_not_look_like_a_crash(perfdiag: Runner, querying: FakeQuerying) -> None:
+    """The engine begins with the word Traceback, which people take for a bug of the program."""
+    where = 'File "stdin" line 1 col 1\n    selec 1\n    ^\nsyntax error'
+    querying.error = QueryError(f"Traceback (most recent call last):\n  {where}")
+    assert perfdiag("query", "a.json", "selec 1").err == f"error: {where}\n"
+
+
 def test_a_broken_input_is_not(perfdiag: Runner, querying: FakeQuerying) -> None:
     """An unreadable trace and a broken engine are exit code 3."""
     for error in (InputError("a.json", "it is empty"), EngineError("it broke down")):

@@ -411,6 +411,37 @@ def test_a_folder_gives_its_traces(folder: Path) -> None:
     assert "is empty" in skipped["rank2.json"]
 
 
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b'{"lr": 0.1}', "JSON without trace events"),
+        (b'{"traceEv', "JSON without trace events"),
+        (b"[[1, 2], [3, 4]]", "JSON without trace events"),
+        (b"\x0a\x06\x08\x01\x12\x02ab", "XPlane"),
+        (b"SQLite format 3\0", "SQLite"),
+    ],
+)
+@pytest.mark.parametrize("pack", [False, True])
+def test_what_lies_beside_the_traces_stops_nothing(
+    folder: Path, data: bytes, reason: str, pack: bool
+) -> None:
+    """Settings and other output in a folder or an archive of ranks are skipped with a reason."""
+    (folder / "other").write_bytes(data)
+    (folder / "pack.tar").write_bytes(tar_of({"rank.json": TRACE, "other": data}))
+    blobs = read(folder / "pack.tar" if pack else folder)
+    assert contents(blobs)
+    reasons = [blob.skipped for blob in blobs if blob.path.endswith("other")]
+    assert reasons
+    assert all(reason in text for text in reasons)
+
+
+@pytest.mark.parametrize("path", ["", "a" * 300, "a" * 300 + "!b"])
+def test_a_name_that_cannot_be_is_refused(path: str) -> None:
+    """An empty name and one that is too long for the system are errors in words."""
+    with pytest.raises(InputError):
+        list(expand([path]))
+
+
 def test_a_glob_gives_its_traces(folder: Path) -> None:
     """Patterns that the shell did not expand are expanded."""
     assert list(contents(read(folder / "rank*"))) == [str(folder / "rank1.json")]

@@ -340,6 +340,22 @@ def test_pieces_of_any_size_make_one_recording(monkeypatch: pytest.MonkeyPatch, 
     assert same(whole, read_kineto(data, "trace.json"))
 
 
+NESTED = b"[" * 100_000 + b"]" * 100_000
+
+
+def test_arguments_nested_too_deeply_cost_no_other_event() -> None:
+    """What no reader can descend into is left out; everything beside it is read."""
+    deep = b',{"ph":"X","ts":1,"dur":1,"pid":1,"tid":1,"name":"deep","args":{"a":%s}}]}' % NESTED
+    data = document(host("a", 0, 5), host("b", 10, 5)).removesuffix(b"]}") + deep
+    assert len(read_kineto(data, "trace.json").slices) == 2
+
+
+def test_metadata_nested_too_deeply_cost_no_event() -> None:
+    """A key beside the events that no reader can descend into does not hide them."""
+    data = b'{"deep":%s,' % NESTED + document(host("a", 0, 5), host("b", 10, 5)).removeprefix(b"{")
+    assert len(read_kineto(data, "trace.json").slices) == 2
+
+
 def test_a_damaged_piece_sends_the_whole_document_to_salvage(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
