@@ -6,6 +6,7 @@ slice whose begin and end are not partners at their depth crosses another one.
 
 from bisect import bisect_left, bisect_right, insort
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,24 +123,39 @@ def _too_deep(order: Int64s) -> NDArray[np.bool_]:
     return deep
 
 
+MOST_NESTED_LEVELS = 64
+"""Levels on which slices may nest. Lanes that need more hold no threads; on further levels slices
+follow each other, which a heap finds at once."""
+
+
 def _levels(ts_ns: Int64s, end_ns: Int64s) -> Int64s:
     """First fit: each level is a stack of open ends."""
     levels = np.zeros(len(ts_ns), np.int64)
     stacks: list[list[int]] = []
+    flat: list[tuple[int, int]] = []
     starts, ends = ts_ns.tolist(), end_ns.tolist()
     for row in np.lexsort((-end_ns, ts_ns)).tolist():
-        start, end = starts[row], ends[row]
-        for level, stack in enumerate(stacks):
-            while stack and stack[-1] <= start:
-                stack.pop()
-            if not stack or (stack[-1] >= end and len(stack) < MAX_DEPTH):
-                stack.append(end)
-                levels[row] = level
-                break
-        else:
-            levels[row] = len(stacks)
-            stacks.append([end])
+        level = _fitting(stacks, starts[row], ends[row])
+        if level == MOST_NESTED_LEVELS:
+            free = flat and flat[0][0] <= starts[row]
+            level = heappop(flat)[1] if free else MOST_NESTED_LEVELS + len(flat)
+            heappush(flat, (ends[row], level))
+        levels[row] = level
     return levels
+
+
+def _fitting(stacks: list[list[int]], start: int, end: int) -> int:
+    """The first level on which a slice nests, opened if it may be; else the number of levels."""
+    for level, stack in enumerate(stacks):
+        while stack and stack[-1] <= start:
+            stack.pop()
+        if not stack or (stack[-1] >= end and len(stack) < MAX_DEPTH):
+            stack.append(end)
+            return level
+    if len(stacks) < MOST_NESTED_LEVELS:
+        stacks.append([end])
+        return len(stacks) - 1
+    return MOST_NESTED_LEVELS
 
 
 def count_crossings(ts_ns: Int64s, dur_ns: Int64s, lane: NDArray[np.integer]) -> int:

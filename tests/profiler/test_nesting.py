@@ -137,3 +137,19 @@ def test_nothing_nests_in_nothing() -> None:
     empty = columns([])
     assert len(nest(*empty).order) == len(assign_tracks(*empty).track) == 0
     assert count_crossings(*empty) == 0
+
+
+def test_very_many_crossing_slices_take_little_time() -> None:
+    """Twenty thousand slices that all cross each other are placed without trying every track."""
+    n = 20_000
+    ts_ns, dur_ns = np.arange(n) * 10, np.full(n, 20 * n)
+    tracks = assign_tracks(ts_ns, dur_ns, np.zeros(n, np.int64))
+    assert len(tracks.lane) == n
+    assert not nest(ts_ns, dur_ns, tracks.track).crossing.any()
+
+
+def test_levels_are_used_again_where_they_are_free() -> None:
+    """A hundred slices that cross need a hundred tracks, and the next hundred no more."""
+    ts_ns = np.concatenate((np.arange(100), 10_000 + np.arange(100)))
+    tracks = assign_tracks(ts_ns, np.full(200, 1000), np.zeros(200, np.int64))
+    assert len(tracks.lane) == 100
