@@ -9,7 +9,7 @@ from perfdiag import __version__
 from perfdiag.classifiers.collectives import collective_rows
 from perfdiag.classifiers.facts import RankFacts, derive_facts
 from perfdiag.classifiers.fixes import rank_fixes
-from perfdiag.classifiers.labels import add_budgets, judge, withheld
+from perfdiag.classifiers.labels import add_budgets, add_totals, judge, withheld
 from perfdiag.classifiers.verdicts import RankVerdict, judge_rank
 from perfdiag.profiler.engine import EngineName
 from perfdiag.profiler.model import read_model
@@ -231,7 +231,7 @@ def _job(done: list[_Analysed], ranks: list[report.Rank]) -> report.Job:
         culprit_rank=None,
         why=verdict.why,
         step_time_ns=_step_time(ranks),
-        totals_ns=_add_totals([rank.totals_ns for rank in ranks]),
+        totals_ns=add_totals([rank.totals_ns for rank in ranks]),
         budget_ns=budget,
     )
 
@@ -242,8 +242,3 @@ def _step_time(ranks: list[report.Rank]) -> report.StepTime:
         return report.StepTime(n=0, median=None, p10=None, p90=None)
     p10, median, p90 = (int(v) for v in np.percentile(times, (10, 50, 90)))
     return report.StepTime(n=len(times), median=median, p10=p10, p90=p90)
-
-
-def _add_totals(totals: list[report.Totals]) -> report.Totals:
-    names = report.Totals.__struct_fields__
-    return report.Totals(**{name: sum(getattr(t, name) for t in totals) for name in names})

@@ -1,11 +1,11 @@
 """Labels by rule: which class of resource bounds a window, and how sure that is."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from perfdiag.trace_schemas.report import LABELS, LEAF_LABEL, LEAVES, Label
+from perfdiag.trace_schemas.report import LABELS, LEAF_LABEL, LEAVES, Label, Totals
 
-__all__ = ["Verdict", "add_budgets", "judge", "withheld"]
+__all__ = ["Verdict", "add_budgets", "add_totals", "judge", "withheld"]
 
 CLASSES: tuple[Label, ...] = LABELS[:-1]
 
@@ -36,7 +36,7 @@ class Verdict:
     why: str
 
 
-def judge(budget_ns: Mapping[str, int], *, noun: str = "step", single_rank: bool = True) -> Verdict:
+def judge(budget_ns: Mapping[str, int], *, noun: str = "step") -> Verdict:
     """Label a window by the class that holds most of it.
 
     The label is the most probable one: `unknown` where what speaks for no class outweighs the
@@ -45,7 +45,6 @@ def judge(budget_ns: Mapping[str, int], *, noun: str = "step", single_rank: bool
     Args:
         budget_ns: nanoseconds by leaf; must sum to the window.
         noun: what the window is, for the sentence.
-        single_rank: whether waits for other ranks may hide in collectives.
     """
     window = sum(budget_ns.values())
     if not window:
@@ -60,7 +59,7 @@ def judge(budget_ns: Mapping[str, int], *, noun: str = "step", single_rank: bool
     probabilities = _probabilities(shares, doubt)
     best = ranked[0] if probabilities[ranked[0]] > probabilities["unknown"] else "unknown"
     runner_up = next((c for c in ranked if c != best and shares[c] > 0), None)
-    why = _sentence(budget_ns, window, noun, best, single_rank)
+    why = _sentence(budget_ns, window, noun, best)
     return Verdict(best, probabilities[best], runner_up, probabilities, why)
 
 
@@ -76,6 +75,12 @@ def add_budgets(budgets: list[Mapping[str, int]]) -> dict[str, int]:
     """Leaf by leaf, in the order of the leaves."""
     sums = {leaf: sum(b.get(leaf, 0) for b in budgets) for leaf in LEAVES}
     return {leaf: ns for leaf, ns in sums.items() if ns}
+
+
+def add_totals(totals: Sequence[Totals]) -> Totals:
+    """Field by field."""
+    names = Totals.__struct_fields__
+    return Totals(**{name: sum(getattr(item, name) for item in totals) for name in names})
 
 
 def _probabilities(shares: Mapping[Label, float], doubt: float) -> dict[Label, float]:
@@ -104,9 +109,7 @@ _PHRASES = {
 }
 
 
-def _sentence(
-    budget_ns: Mapping[str, int], window: int, noun: str, label: Label, single_rank: bool
-) -> str:
+def _sentence(budget_ns: Mapping[str, int], window: int, noun: str, label: Label) -> str:
     """The two largest leaves of the label's class, or of all where there is no label."""
     own = {
         leaf: ns
@@ -118,6 +121,6 @@ def _sentence(
         f"{own[leaf] / window:.0%} {_PHRASES[leaf]}" for leaf in top if own[leaf] >= 0.02 * window
     ]
     text = f"Of the {noun}, {' and '.join(parts or ['nothing stands out'])}"
-    if single_rank and "collective_unsplit" in top and label == "collective-bound":
+    if "collective_unsplit" in top and label == "collective-bound":
         text += " (may include waiting for other ranks)"
     return text + "."

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from perfdiag.classifiers.facts import RankFacts
-from perfdiag.classifiers.labels import Verdict, add_budgets, judge, withheld
+from perfdiag.classifiers.labels import Verdict, add_budgets, add_totals, judge, withheld
 from perfdiag.trace_schemas import report
 
 __all__ = ["RankVerdict", "judge_rank"]
@@ -45,7 +45,7 @@ def judge_rank(facts: RankFacts) -> RankVerdict:
     counted = [i for i, ok in enumerate(facts.trusted.tolist()) if ok]
     rest_on = counted or list(range(len(steps)))
     budget = add_budgets([steps[i].budget_ns for i in rest_on])
-    totals = _add([steps[i].totals_ns for i in rest_on])
+    totals = add_totals([steps[i].totals_ns for i in rest_on])
     verdict = _rank_verdict(facts, budget, len(counted))
     return RankVerdict(_with_dissent(verdict, steps), totals, budget, steps)
 
@@ -67,14 +67,7 @@ def _rank_verdict(facts: RankFacts, budget: dict[str, int], counted: int) -> Ver
         return withheld(_reason(facts))
     if not facts.coverage.has_device:
         return withheld("A trace of the host alone: no device, so no verdict on device time.")
-    return _judged(facts, budget, "trace" if _whole(facts) else "steps")
-
-
-def _judged(facts: RankFacts, budget: dict[str, int], noun: str) -> Verdict:
-    verdict = judge(budget, noun=noun)
-    if "input" in budget and not facts.coverage.has_host:
-        return replace(verdict, runner_up=None)
-    return verdict
+    return judge(budget, noun="trace" if _whole(facts) else "steps")
 
 
 def _whole(facts: RankFacts) -> bool:
@@ -84,11 +77,6 @@ def _whole(facts: RankFacts) -> bool:
 def _reason(facts: RankFacts) -> str:
     errors = [n.message for n in facts.notices if n.severity == "error"]
     return errors[0] if errors else "Too few device records for a verdict."
-
-
-def _add(totals: list[report.Totals]) -> report.Totals:
-    names = report.Totals.__struct_fields__
-    return report.Totals(**{name: sum(getattr(t, name) for t in totals) for name in names})
 
 
 def _step(facts: RankFacts, index: int, regions: dict[int, list[int]]) -> report.Step:
@@ -122,7 +110,7 @@ def _step_verdict(facts: RankFacts, index: int, budget: dict[str, int]) -> Verdi
     if not facts.trusted[index]:
         share = facts.coverage.steps[index]
         return withheld(f"Device records are there for {share:.0%} of its launches.")
-    return _judged(facts, budget, "trace" if _whole(facts) else "step")
+    return judge(budget, noun="trace" if _whole(facts) else "step")
 
 
 def _regions_by_step(facts: RankFacts) -> dict[int, list[int]]:

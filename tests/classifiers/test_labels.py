@@ -83,10 +83,9 @@ def test_the_sentence_names_what_is_largest() -> None:
 
 
 def test_one_rank_alone_cannot_tell_waiting_from_moving() -> None:
-    """The sentence says so, unless the other ranks are there."""
-    budget = {"collective_unsplit": 900, "compute_kernel": 100}
-    assert "waiting for other ranks" in judge(budget).why
-    assert "waiting for other ranks" not in judge(budget, single_rank=False).why
+    """The sentence says so, unless the two are told apart."""
+    assert "waiting for other ranks" in judge({"collective_unsplit": 900, "launch": 100}).why
+    assert "may include" not in judge({"collective_transfer": 900, "launch": 100}).why
 
 
 def test_a_verdict_may_be_withheld() -> None:
