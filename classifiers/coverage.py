@@ -25,7 +25,6 @@ class Coverage:
         launches, recorded: launches in the trace, and those with records.
         has_device, has_host: whether there is any device work, any host event.
         last_device_ns: end of the last device record.
-        first_missing_ns: start of the first launch after all records, or None.
         ended: launches after all records.
     """
 
@@ -35,7 +34,6 @@ class Coverage:
     has_device: bool
     has_host: bool
     last_device_ns: int
-    first_missing_ns: int | None
     ended: int
 
     @classmethod
@@ -60,7 +58,6 @@ class Coverage:
             len(model.work.ts_ns) > 0,
             len(model.hosts.ts_ns) + len(calls.ts_ns) > 0,
             int(model.work.end_ns.max(initial=0)),
-            int(late.min()) if len(late) else None,
             len(late),
         )
 

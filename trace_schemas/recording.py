@@ -136,14 +136,6 @@ class Slices:
         """(n,) end of each slice."""
         return self.ts_ns + self.dur_ns
 
-    def arg(self, name: str, default: int = ABSENT) -> Int64s:
-        """(n,) an integer argument as a dense column, `default` where it is absent."""
-        dense = np.full(len(self), default, np.int64)
-        if name in self.args:
-            column = self.args[name]
-            dense[column.rows] = column.values
-        return dense
-
     def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Self:
         """The slices at `rows` (indices, ascending, or a mask)."""
         index = np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64)
