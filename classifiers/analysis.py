@@ -1,19 +1,30 @@
 """From inputs to the report: the whole way, rank by rank."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from perfdiag import __version__
 from perfdiag.classifiers.collectives import collective_rows
+from perfdiag.classifiers.diagnosis import Diagnose, Diagnosis
 from perfdiag.classifiers.facts import RankFacts, derive_facts
-from perfdiag.classifiers.fixes import rank_fixes
+from perfdiag.classifiers.findings import Diagnosed, diagnose_rank
+from perfdiag.classifiers.fixes import merge_findings, rank_fixes
 from perfdiag.classifiers.labels import add_budgets, add_totals, judge, withheld
+from perfdiag.classifiers.thresholds import Overrides, fingerprint, tuned_diagnoses
 from perfdiag.classifiers.verdicts import RankVerdict, judge_rank
 from perfdiag.profiler.engine import EngineName
 from perfdiag.profiler.model import read_model
-from perfdiag.profiler.opening import EngineStart, ReadOptions, TimeUnit, open_model, read_blob
+from perfdiag.profiler.opening import (
+    EngineStart,
+    OpenModel,
+    ReadOptions,
+    TimeUnit,
+    open_model,
+    read_blob,
+)
+from perfdiag.profiler.slice_ids import slice_ids
 from perfdiag.profiler.sources.files import Blob, expand
 from perfdiag.trace_schemas import report
 from perfdiag.trace_schemas.errors import InputError
@@ -21,6 +32,8 @@ from perfdiag.trace_schemas.notices import Notice
 from perfdiag.trace_schemas.recording import Recording
 
 __all__ = ["Options", "Progress", "analyze"]
+
+Diagnoses = list[tuple[Diagnosis, Diagnose]]
 
 Progress = Callable[[str, float], None]
 """Called with what is being done and the share that is done."""
@@ -38,6 +51,8 @@ class Options:
         max_memory_bytes: refuse inputs that need more.
         deadline_s: for a call to the trace processor.
         time_range_ns: look only at this part of the trace, from its start.
+        thresholds: of diagnoses, where they are not the usual ones.
+        config: where these were set.
     """
 
     engine: EngineName = "wasm"
@@ -47,6 +62,8 @@ class Options:
     max_memory_bytes: int | None = None
     deadline_s: float = 600.0
     time_range_ns: tuple[int, int] | None = None
+    thresholds: Overrides = field(default_factory=dict)
+    config: str | None = None
 
     @property
     def reading(self) -> ReadOptions:
@@ -68,9 +85,14 @@ class _Analysed:
 
     input: report.Input
     verdict: RankVerdict
-    facts: RankFacts
+    diagnosed: Diagnosed
     notices: tuple[Notice, ...]
     engine: report.EngineInfo
+
+    @property
+    def facts(self) -> RankFacts:
+        """What its verdict rests on."""
+        return self.diagnosed.facts
 
 
 def analyze(
@@ -84,27 +106,32 @@ def analyze(
     """
     tell = progress or (lambda text, share: None)
     skipped: list[Blob] = []
-    done = list(_analysed(paths, options, tell, skipped))
+    diagnoses = tuned_diagnoses(options.thresholds)
+    done = list(_analysed(paths, options, diagnoses, tell, skipped))
     if not done:
         raise InputError(", ".join(paths), "holds no trace")
     tell("ranking fixes", 0.95)
-    result = _report(done, skipped)
+    result = _report(done, skipped, _thresholds(options, diagnoses))
     tell("done", 1.0)
     return result
 
 
 def _analysed(
-    paths: Sequence[str], options: Options, tell: Progress, skipped: list[Blob]
+    paths: Sequence[str],
+    options: Options,
+    diagnoses: Diagnoses,
+    tell: Progress,
+    skipped: list[Blob],
 ) -> Iterator[_Analysed]:
     limit = {} if options.max_memory_bytes is None else {"limit_bytes": options.max_memory_bytes}
     for blob in expand(paths, **limit):
         if blob.skipped:
             skipped.append(blob)
         else:
-            yield _analyse(blob, options, tell)
+            yield _analyse(blob, options, diagnoses, tell)
 
 
-def _analyse(blob: Blob, options: Options, tell: Progress) -> _Analysed:
+def _analyse(blob: Blob, options: Options, diagnoses: Diagnoses, tell: Progress) -> _Analysed:
     tell(f"reading {blob.path}", 0.05)
     engine = EngineStart(options.reading)
     try:
@@ -119,8 +146,21 @@ def _analyse(blob: Blob, options: Options, tell: Progress) -> _Analysed:
         info = report.EngineInfo(name=opened.session.name, version=opened.session.version)
     tell(f"judging {blob.path}", 0.9)
     facts = derive_facts(opened.recording, model)
+    verdict = judge_rank(facts)
+    diagnosed = _with_slice_ids(diagnose_rank(facts, diagnoses, verdict.unknown), opened)
     notices = (*opened.recording.notices, *facts.notices)
-    return _Analysed(_input(blob, recording), judge_rank(facts), facts, notices, info)
+    return _Analysed(_input(blob, recording), verdict, diagnosed, notices, info)
+
+
+def _with_slice_ids(diagnosed: Diagnosed, opened: OpenModel) -> Diagnosed:
+    """Look up the slices that prove findings, unless the trace numbers its slices its own way."""
+    spots = diagnosed.spots
+    if opened.recording.foreign or not spots:
+        return diagnosed
+    lane, start, end = (np.array(side, np.int64) for side in zip(*spots, strict=True))
+    found = slice_ids(opened.recording, opened.facts, lane, (start, end)).tolist()
+    known = {spot: number for spot, number in zip(spots, found, strict=True) if number >= 0}
+    return replace(diagnosed, slice_ids=known)
 
 
 def _input(blob: Blob, recording: Recording) -> report.Input:
@@ -149,7 +189,17 @@ def _input(blob: Blob, recording: Recording) -> report.Input:
     )
 
 
-def _report(done: list[_Analysed], skipped: list[Blob]) -> report.Report:
+def _thresholds(options: Options, diagnoses: Diagnoses) -> report.Thresholds:
+    return report.Thresholds(
+        sha256=fingerprint(diagnoses),
+        config=options.config,
+        overridden={name: dict(limits) for name, limits in options.thresholds.items()},
+    )
+
+
+def _report(
+    done: list[_Analysed], skipped: list[Blob], thresholds: report.Thresholds
+) -> report.Report:
     ranks = [_rank(item) for item in done]
     several = _between_ranks(done)
     return report.Report(
@@ -166,7 +216,9 @@ def _report(done: list[_Analysed], skipped: list[Blob]) -> report.Report:
         ],
         job=_job(done, ranks),
         ranks=ranks,
-        fixes=rank_fixes([item.facts for item in done]),
+        fixes=rank_fixes([item.diagnosed for item in done]),
+        findings=merge_findings([item.diagnosed for item in done]),
+        thresholds=thresholds,
         collectives=[row for item in done for row in collective_rows(item.facts)],
         replay={},
         model={},
@@ -209,6 +261,7 @@ def _rank(item: _Analysed) -> report.Rank:
         why=verdict.verdict.why,
         totals_ns=verdict.totals,
         budget_ns=verdict.budget_ns,
+        top=verdict.top,
         steps=list(verdict.steps),
     )
 

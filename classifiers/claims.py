@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from perfdiag.classifiers.budget import LEAF
 from perfdiag.classifiers.facts import RankFacts
-from perfdiag.classifiers.intervals import instants
+from perfdiag.classifiers.intervals import covered, instants
 from perfdiag.trace_schemas.recording import Int64s
 
 __all__ = ["Claim", "Pieces", "Take", "claim"]
@@ -94,7 +94,8 @@ class Pieces:
         edges_ns: (m + 1,) where pieces begin and end.
         leaf: (m,) code of each piece's leaf.
         step: (m,) row of the step whose window it lies in.
-        free: (m,) whether it may be claimed: not in a step without a verdict.
+        free: (m,) whether it may be claimed: not in a step without a verdict, nor in a part of
+            one that is labelled `unknown`.
         steps: number of steps.
     """
 
@@ -105,8 +106,16 @@ class Pieces:
     steps: int
 
     @classmethod
-    def of(cls, facts: RankFacts, claims: Sequence[Claim]) -> "Pieces":
-        """Cut a rank's time line so that no claim begins or ends inside a piece."""
+    def of(
+        cls, facts: RankFacts, claims: Sequence[Claim], unknown: tuple[Int64s, Int64s]
+    ) -> "Pieces":
+        """Cut a rank's time line so that no claim begins or ends inside a piece.
+
+        Args:
+            facts: the rank; its time line is cut at the bounds of steps and regions already.
+            claims: all that will be taken.
+            unknown: windows in which nothing may be claimed, disjoint and in order.
+        """
         timeline, steps = facts.timeline, facts.model.steps
         begin, until = facts.span_ns
         bounds = [side for c in claims for side in (c.start_ns, c.end_ns)]
@@ -115,7 +124,7 @@ class Pieces:
         at = edges[:-1]
         step = np.searchsorted(steps.ts_ns, at, "right") - 1
         trusted = facts.trusted & facts.coverage.has_device
-        free = trusted[step] & (at < steps.end_ns[step])
+        free = trusted[step] & (at < steps.end_ns[step]) & ~covered(*unknown, at)
         leaf = timeline.leaf[np.searchsorted(timeline.edges_ns, at, "right") - 1]
         return cls(edges, leaf, step, free, len(steps.ts_ns))
 

@@ -1,19 +1,30 @@
 """What a diagnosis is, and what it finds.
 
 A diagnosis is one module of `classifiers/diagnoses/`: its metadata as `DIAGNOSIS`, a function
-`diagnose(facts) -> Finding`, and a docstring with the headings of `HEADINGS`. Adding such a file
-is all that it takes to add one.
+`diagnose(facts, limits) -> Finding`, and a docstring with the headings of `HEADINGS`. Adding such
+a file is all that it takes to add one.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple
 
 from perfdiag.classifiers.claims import Claim
 from perfdiag.classifiers.facts import RankFacts
-from perfdiag.trace_schemas.report import Evidence, Layer
+from perfdiag.trace_schemas.report import Layer, Status
 
-__all__ = ["HEADINGS", "MATERIAL", "Diagnose", "Diagnosis", "Finding", "Need", "Threshold"]
+__all__ = [
+    "HEADINGS",
+    "MATERIAL",
+    "Diagnose",
+    "Diagnosis",
+    "Finding",
+    "Limits",
+    "Need",
+    "Proof",
+    "Spot",
+    "Threshold",
+]
 
 HEADINGS = (
     "What it finds",
@@ -25,7 +36,8 @@ HEADINGS = (
 )
 
 Need = Literal["device", "host"]
-Status = Literal["fires", "quiet", "not applicable", "failed"]
+Limits = Mapping[str, float]
+"""Values of a diagnosis' thresholds by name, as the user has set them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +68,7 @@ class Diagnosis:
         title_ok: the same where it does not.
         needs: what a trace must hold for it to say anything.
         confidence: how likely its findings are right; a judgement until it has been measured.
-        thresholds: by name.
+        thresholds: by name; `share` is what a finding must save of the steps to be a fix.
         how: what to change.
         verify: how to see that the change worked.
         refuted_by: what would show that the finding is wrong.
@@ -73,7 +85,17 @@ class Diagnosis:
     refuted_by: str
     thresholds: Mapping[str, Threshold] = field(default_factory=dict)
 
-    def fires(self, why: str, claims: list[Claim], evidence: list[Evidence]) -> "Finding":
+    @property
+    def limits(self) -> Limits:
+        """The values of the thresholds."""
+        return {name: threshold.value for name, threshold in self.thresholds.items()}
+
+    def tuned(self, limits: Limits) -> "Diagnosis":
+        """The same with other values for some thresholds."""
+        changed = {name: replace(self.thresholds[name], value=v) for name, v in limits.items()}
+        return replace(self, thresholds={**self.thresholds, **changed})
+
+    def fires(self, why: str, claims: list[Claim], evidence: list["Proof"]) -> "Finding":
         """It is there: a sentence with its numbers, what it costs, and the proof."""
         return Finding(self, "fires", why, tuple(claims), tuple(evidence))
 
@@ -90,13 +112,31 @@ class Diagnosis:
         return Finding(self, "failed", f"{type(error).__name__}: {error}")
 
 
+class Spot(NamedTuple):
+    """A slice, by where it lies: its lane, when it starts and ends."""
+
+    lane: int
+    ts_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A figure, the query that returns it, and some of the slices that it counts."""
+
+    sql: str
+    value: float
+    unit: str
+    spots: tuple[Spot, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """What a diagnosis says of one rank.
 
     Attributes:
         diagnosis: which.
-        status: only one that `fires` becomes a fix.
+        status: only one that `fires` becomes a fix; `minor` is one that is worth too little.
         why: a sentence with its numbers.
         claims: the time that it costs.
         evidence: figures of the sentence, each with the query that returns it.
@@ -106,7 +146,7 @@ class Finding:
     status: Status
     why: str
     claims: tuple[Claim, ...] = ()
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[Proof, ...] = ()
 
 
-Diagnose = Callable[[RankFacts], Finding]
+Diagnose = Callable[[RankFacts, Limits], Finding]

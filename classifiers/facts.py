@@ -1,6 +1,7 @@
 """The facts about one rank, derived once and shared by labels, diagnoses and reports."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,17 +10,20 @@ from perfdiag.classifiers.budget import Timeline, build_timeline, busiest_device
 from perfdiag.classifiers.coverage import Coverage
 from perfdiag.classifiers.host_states import HostStates
 from perfdiag.classifiers.intervals import merge
+from perfdiag.classifiers.origins import Origins
 from perfdiag.profiler.model import Model
 from perfdiag.trace_schemas.host_ranges import classify_range
 from perfdiag.trace_schemas.notices import Notice
-from perfdiag.trace_schemas.recording import Recording
+from perfdiag.trace_schemas.recording import Int64s, Recording
 
 __all__ = ["RankFacts", "derive_facts"]
 
+Bools = NDArray[np.bool_]
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class RankFacts:
-    """One rank.
+    """One rank. What only some diagnoses ask for is derived when the first of them does.
 
     Attributes:
         rank: None where the trace does not say.
@@ -38,6 +42,32 @@ class RankFacts:
     trusted: NDArray[np.bool_]
     timeline: Timeline
     notices: tuple[Notice, ...]
+
+    @cached_property
+    def origins(self) -> Origins:
+        """Which operators the device work comes from."""
+        return Origins.of(self.model)
+
+    @cached_property
+    def here(self) -> Bools:
+        """(work,) what runs on the device that the budget is about."""
+        return np.asarray(self.model.work.device == self.timeline.device, np.bool_)
+
+    @cached_property
+    def kernels(self) -> Bools:
+        """(work,) the kernels of that device that are no collectives."""
+        return self.here & self.model.work.kind.where("kernel")
+
+    @cached_property
+    def length_ns(self) -> Int64s:
+        """(work,) durations."""
+        return self.model.work.end_ns - self.model.work.ts_ns
+
+    @cached_property
+    def idle_gaps(self) -> tuple[Int64s, Int64s]:
+        """Times in which nothing runs on the device, each as long as it lasts."""
+        edges, idle = self.timeline.edges_ns, self.timeline.active == 0
+        return merge(edges[:-1][idle], edges[1:][idle])
 
     @property
     def span_ns(self) -> tuple[int, int]:

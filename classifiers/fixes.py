@@ -5,147 +5,96 @@ claims its time, and the next one is worth only what remains. So all fixes toget
 more than the time budget holds. Savings are static bounds: nothing is simulated here.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from perfdiag.classifiers.claims import Pieces, Take
-from perfdiag.classifiers.diagnoses import all_diagnoses
-from perfdiag.classifiers.diagnosis import MATERIAL, Diagnose, Diagnosis, Finding, Need
-from perfdiag.classifiers.facts import RankFacts
+from perfdiag.classifiers.diagnosis import Finding
+from perfdiag.classifiers.findings import Diagnosed, Share
+from perfdiag.classifiers.places import places
 from perfdiag.trace_schemas import report
 
-__all__ = ["diagnose_rank", "rank_fixes"]
+__all__ = ["merge_findings", "rank_fixes"]
 
 Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
 
 
-def rank_fixes(ranks: list[RankFacts]) -> list[report.Fix]:
+def rank_fixes(ranks: Sequence[Diagnosed]) -> list[report.Fix]:
     """One fix for each diagnosis that fires materially on some rank, the best first.
 
     `saving_ns_per_step` and its bounds are means over the steps with a verdict of the ranks that
     a fix concerns; `saving_after_previous_ns` is a mean over those of all ranks, so that these
     may be added up.
     """
-    shares = [share for facts in ranks for share in _shares(facts)]
-    by_id: dict[str, list[_Share]] = {}
-    for share in shares:
-        by_id.setdefault(share.finding.diagnosis.id, []).append(share)
-    steps = sum(int(facts.trusted.sum()) for facts in ranks)
-    claimed = {id(share.pieces): np.zeros(len(share.pieces.leaf), bool) for share in shares}
+    by_id: dict[str, list[_Part]] = {}
+    for rank in ranks:
+        for share in rank.shares:
+            by_id.setdefault(share.finding.diagnosis.id, []).append(_Part(rank, share))
+    steps = sum(int(rank.facts.trusted.sum()) for rank in ranks)
+    claimed = {
+        id(part.share.pieces): np.zeros(len(part.share.pieces.leaf), bool)
+        for parts in by_id.values()
+        for part in parts
+    }
     fixes = []
     while by_id:
         best = max(sorted(by_id), key=lambda name: _worth(by_id[name], claimed))
         chosen = by_id.pop(best)
         fixes.append(_fix(chosen, _left(chosen, claimed) / steps, several=len(ranks) > 1))
-        for share in chosen:
-            claimed[id(share.pieces)] |= share.take.taken
+        for part in chosen:
+            claimed[id(part.share.pieces)] |= part.share.take.taken
     return fixes
 
 
-def diagnose_rank(facts: RankFacts) -> list[Finding]:
-    """The finding of every diagnosis, in the order of their ids, whatever it is."""
-    return [_run(diagnosis, diagnose, facts) for diagnosis, diagnose in all_diagnoses()]
+class _Part(NamedTuple):
+    """What a fix is worth on one rank."""
+
+    rank: Diagnosed
+    share: Share
 
 
-def _run(diagnosis: Diagnosis, diagnose: Diagnose, facts: RankFacts) -> Finding:
-    missing = _missing(diagnosis.needs, facts)
-    if missing:
-        return diagnosis.not_applicable(missing)
-    try:
-        return diagnose(facts)
-    except Exception as error:  # noqa: BLE001 - one broken diagnosis must not cost the report
-        return diagnosis.failed(error)
-
-
-def _missing(needs: tuple[Need, ...], facts: RankFacts) -> str:
-    if "device" in needs and not facts.coverage.has_device:
-        return "The trace holds no device work."
-    if "host" in needs and not facts.coverage.has_host:
-        return "The trace holds no host events."
-    if not facts.trusted.any():
-        return "No step has a verdict: too much of the device work is missing."
-    return ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Share:
-    """What one finding takes on one rank."""
-
-    facts: RankFacts
-    finding: Finding
-    pieces: Pieces
-    take: Take
-
-    def per_step(self, shares: Floats) -> Floats:
-        """(steps,) nanoseconds that these shares of its pieces save."""
-        return self.pieces.saved(shares, self.take.taken)
-
-    @property
-    def steps(self) -> Bools:
-        """(steps,) where it saves enough to show."""
-        steps = self.facts.model.steps
-        enough = MATERIAL.value * (steps.end_ns - steps.ts_ns)
-        return (self.per_step(self.take.mid) >= enough) & self.facts.trusted
-
-    @property
-    def material(self) -> bool:
-        """Whether it saves enough to show over all steps that have a verdict."""
-        steps, trusted = self.facts.model.steps, self.facts.trusted
-        window = (steps.end_ns - steps.ts_ns)[trusted].sum()
-        saved = self.per_step(self.take.mid)[trusted].sum()
-        return bool(window and saved >= MATERIAL.value * window)
-
-
-def _shares(facts: RankFacts) -> list[_Share]:
-    """The material findings of a rank, on one common cut of its time line."""
-    firing = [finding for finding in diagnose_rank(facts) if finding.status == "fires"]
-    if not firing:
-        return []
-    pieces = Pieces.of(facts, [one for finding in firing for one in finding.claims])
-    shares = [_Share(facts, f, pieces, pieces.take(f.claims)) for f in firing]
-    return [share for share in shares if share.material]
-
-
-def _left(shares: list[_Share], claimed: dict[int, Bools]) -> float:
+def _left(parts: list[_Part], claimed: dict[int, Bools]) -> float:
     """Nanoseconds that a fix still saves where others have claimed their time."""
     return sum(
         float(s.pieces.saved(s.take.mid, s.take.taken & ~claimed[id(s.pieces)]).sum())
-        for s in shares
+        for _, s in parts
     )
 
 
-def _worth(shares: list[_Share], claimed: dict[int, Bools]) -> float:
-    return _left(shares, claimed) * shares[0].finding.diagnosis.confidence
+def _worth(parts: list[_Part], claimed: dict[int, Bools]) -> float:
+    return _left(parts, claimed) * parts[0].share.finding.diagnosis.confidence
 
 
-def _fix(shares: list[_Share], left_ns: float, *, several: bool) -> report.Fix:
+def _fix(parts: list[_Part], left_ns: float, *, several: bool) -> report.Fix:
+    shares = [part.share for part in parts]
     steps = sum(int(share.facts.trusted.sum()) for share in shares)
 
     def mean(shares_of: str) -> int:
         saved = (share.per_step(getattr(share.take, shares_of)).sum() for share in shares)
         return _whole(sum(saved) / steps)
 
-    worst = max(shares, key=lambda share: float(share.per_step(share.take.mid).sum()))
-    diagnosis = worst.finding.diagnosis
-    named = several and worst.facts.rank is not None
+    worst = max(parts, key=lambda part: float(part.share.per_step(part.share.take.mid).sum()))
+    rank, finding = worst.rank.facts.rank, worst.share.finding
+    diagnosis = finding.diagnosis
     return report.Fix(
         id=diagnosis.id,
         layer=diagnosis.layer,
         title=diagnosis.title,
-        why=f"Rank {worst.facts.rank}: {worst.finding.why}" if named else worst.finding.why,
+        why=f"Rank {rank}: {finding.why}" if several and rank is not None else finding.why,
         saving_ns_per_step=mean("mid"),
         saving_low_ns=mean("low"),
         saving_high_ns=mean("high"),
         saving_after_previous_ns=_whole(left_ns),
         confidence=diagnosis.confidence,
-        ranks=_ranks(shares),
+        ranks=_ordered(share.facts.rank for share in shares),
         steps=_steps(shares),
-        evidence=list(worst.finding.evidence),
+        regions=places(shares, steps),
+        evidence=worst.rank.evidence(finding),
         how=diagnosis.how,
-        verify=f"{diagnosis.verify} It is refuted if {diagnosis.refuted_by}.",
+        verify=diagnosis.verify,
+        refuted_by=diagnosis.refuted_by,
     )
 
 
@@ -154,11 +103,37 @@ def _whole(time_ns: float) -> int:
     return int(time_ns + 1e-3)
 
 
-def _ranks(shares: list[_Share]) -> list[int | None]:
-    ranks = {share.facts.rank for share in shares}
-    return sorted(ranks, key=lambda rank: (rank is None, rank or 0))
+def _ordered(ranks: Iterable[int | None]) -> list[int | None]:
+    return sorted(set(ranks), key=lambda rank: (rank is None, rank or 0))
 
 
-def _steps(shares: list[_Share]) -> list[int]:
+def _steps(shares: list[Share]) -> list[int]:
     found = [share.facts.model.steps.ordinal[share.steps].tolist() for share in shares]
     return sorted({ordinal for ordinals in found for ordinal in ordinals})
+
+
+def merge_findings(ranks: Sequence[Diagnosed]) -> list[report.Finding]:
+    """What every diagnosis says, ranks of which it says the same together.
+
+    Sorted by how much there is to say: what fires first, what cannot tell last.
+    """
+    found: dict[tuple[str, report.Status], list[tuple[int | None, Finding]]] = {}
+    for rank in ranks:
+        for finding in rank.findings:
+            key = (finding.diagnosis.id, finding.status)
+            found.setdefault(key, []).append((rank.facts.rank, finding))
+    merged = [_merged(same) for same in found.values()]
+    return sorted(merged, key=lambda one: (report.STATUSES.index(one.status), one.id))
+
+
+def _merged(same: list[tuple[int | None, Finding]]) -> report.Finding:
+    first = same[0][1]
+    there = first.status in ("fires", "minor")
+    return report.Finding(
+        id=first.diagnosis.id,
+        layer=first.diagnosis.layer,
+        status=first.status,
+        title=first.diagnosis.title if there else first.diagnosis.title_ok,
+        why=first.why,
+        ranks=_ordered(rank for rank, _ in same),
+    )

@@ -1,11 +1,13 @@
 """Sets of intervals on one time line, as sorted arrays."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from perfdiag.trace_schemas.recording import Int64s
 
-__all__ = ["covered", "gaps", "instants", "merge"]
+__all__ = ["Cuts", "covered", "cut", "gaps", "instants", "merge"]
 
 
 def merge(start_ns: Int64s, end_ns: Int64s) -> tuple[Int64s, Int64s]:
@@ -46,3 +48,30 @@ def instants(*times_ns: Int64s) -> Int64s:
     times = np.sort(np.concatenate(times_ns), kind="stable")
     fresh = np.concatenate((np.ones(min(len(times), 1), bool), times[1:] != times[:-1]))
     return np.asarray(times[fresh], np.int64)
+
+
+class Cuts(NamedTuple):
+    """(n,) parts of intervals: where they start and end, of which interval, in which window."""
+
+    start_ns: Int64s
+    end_ns: Int64s
+    interval: Int64s
+    window: Int64s
+
+
+def cut(intervals: tuple[Int64s, Int64s], windows: tuple[Int64s, Int64s]) -> Cuts:
+    """Cut intervals at the bounds of windows; what lies in none is left out.
+
+    Args:
+        intervals: starts and ends, in any order.
+        windows: starts and ends, disjoint and in order; empty ones take nothing.
+    """
+    first = np.searchsorted(windows[1], intervals[0], "right")
+    count = np.maximum(np.searchsorted(windows[0], intervals[1], "left") - first, 0)
+    interval = np.repeat(np.arange(len(count)), count)
+    before = np.repeat(np.cumsum(count) - count, count)
+    window = np.repeat(first, count) + np.arange(len(interval)) - before
+    starts = np.maximum(intervals[0][interval], windows[0][window])
+    ends = np.minimum(intervals[1][interval], windows[1][window])
+    some = ends > starts
+    return Cuts(starts[some], ends[some], interval[some], window[some])

@@ -5,9 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
+
 from perfdiag.classifiers.facts import RankFacts
+from perfdiag.classifiers.hotspots import Hotspots
+from perfdiag.classifiers.intervals import merge
 from perfdiag.classifiers.labels import Verdict, add_budgets, add_totals, judge, withheld
 from perfdiag.trace_schemas import report
+from perfdiag.trace_schemas.recording import Int64s
 
 __all__ = ["RankVerdict", "judge_rank"]
 
@@ -26,12 +31,21 @@ _KINDS: dict[str, Literal["phase", "annotation", "module"]] = {
 
 @dataclass(frozen=True, slots=True)
 class RankVerdict:
-    """A rank's verdict, and the budget and totals of the steps that it rests on."""
+    """A rank's verdict, the budget and totals of the steps that it rests on, its longest work."""
 
     verdict: Verdict
     totals: report.Totals
     budget_ns: dict[str, int]
     steps: tuple[report.Step, ...]
+    top: list[report.Hotspot]
+
+    @property
+    def unknown(self) -> tuple[Int64s, Int64s]:
+        """Windows of the steps and phases that are labelled `unknown`."""
+        parts: list[report.Step | report.Region] = [*self.steps]
+        parts += [r for step in self.steps for r in step.regions if r.kind == "phase"]
+        bounds = [(p.start_ns, p.start_ns + p.dur_ns) for p in parts if p.label == "unknown"]
+        return merge(*np.array(bounds, np.int64).reshape(-1, 2).T)
 
 
 def judge_rank(facts: RankFacts) -> RankVerdict:
@@ -41,13 +55,14 @@ def judge_rank(facts: RankFacts) -> RankVerdict:
     idle time is not idle time.
     """
     regions = _regions_by_step(facts)
-    steps = tuple(_step(facts, i, regions) for i in range(len(facts.model.steps.ts_ns)))
+    spots = Hotspots.of(facts)
+    steps = tuple(_step(facts, i, regions, spots) for i in range(len(facts.model.steps.ts_ns)))
     counted = [i for i, ok in enumerate(facts.trusted.tolist()) if ok]
     rest_on = counted or list(range(len(steps)))
     budget = add_budgets([steps[i].budget_ns for i in rest_on])
     totals = add_totals([steps[i].totals_ns for i in rest_on])
     verdict = _rank_verdict(facts, budget, len(counted))
-    return RankVerdict(_with_dissent(verdict, steps), totals, budget, steps)
+    return RankVerdict(_with_dissent(verdict, steps), totals, budget, steps, spots.rank)
 
 
 def _with_dissent(verdict: Verdict, steps: Sequence[report.Step]) -> Verdict:
@@ -79,7 +94,9 @@ def _reason(facts: RankFacts) -> str:
     return errors[0] if errors else "Too few device records for a verdict."
 
 
-def _step(facts: RankFacts, index: int, regions: dict[int, list[int]]) -> report.Step:
+def _step(
+    facts: RankFacts, index: int, regions: dict[int, list[int]], spots: Hotspots
+) -> report.Step:
     steps, timeline = facts.model.steps, facts.timeline
     start, end = int(steps.ts_ns[index]), int(steps.end_ns[index])
     budget = timeline.budget(start, end)
@@ -100,7 +117,7 @@ def _step(facts: RankFacts, index: int, regions: dict[int, list[int]]) -> report
         why=verdict.why,
         totals_ns=timeline.totals(start, end),
         budget_ns=budget,
-        regions=[_region(facts, row, index) for row in regions.get(ordinal, [])],
+        regions=[_region(facts, row, index, spots) for row in regions.get(ordinal, [])],
     )
 
 
@@ -120,7 +137,7 @@ def _regions_by_step(facts: RankFacts) -> dict[int, list[int]]:
     return rows
 
 
-def _region(facts: RankFacts, row: int, step: int) -> report.Region:
+def _region(facts: RankFacts, row: int, step: int, spots: Hotspots) -> report.Region:
     regions = facts.model.regions
     start, end = int(regions.ts_ns[row]), int(regions.end_ns[row])
     budget = facts.timeline.budget(start, end)
@@ -134,4 +151,5 @@ def _region(facts: RankFacts, row: int, step: int) -> report.Region:
         label=verdict.label,
         confidence=verdict.confidence,
         budget_ns=budget,
+        top=spots.regions[row],
     )

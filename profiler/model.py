@@ -73,7 +73,7 @@ class Calls:
     """Calls of a runtime or driver.
 
     `linked`: device records, also unusable ones, are there. `op`: the operator that made a
-    blocking call.
+    blocking call. `parent_id`: the slice that encloses the call, -1 where none does.
     """
 
     id: Int64s
@@ -84,12 +84,18 @@ class Calls:
     role: Coded
     linked: NDArray[np.bool_]
     op: Coded
+    parent_id: Int64s
 
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """Operators, annotations, frames and overhead on the host."""
+    """Operators, annotations, frames and overhead on the host.
 
+    `parent_id`: the slice that encloses one, -1 where none does; frames have tracks of their own.
+    """
+
+    id: Int64s
+    parent_id: Int64s
     ts_ns: Int64s
     end_ns: Int64s
     lane: Int64s
@@ -228,11 +234,14 @@ def _calls(table: Table) -> Calls:
         role=_coded(table, "role"),
         linked=table.ints("linked") > 0,
         op=_coded(table, "op"),
+        parent_id=table.ints("parent_id"),
     )
 
 
 def _hosts(table: Table) -> Hosts:
     return Hosts(
+        id=table.ints("id"),
+        parent_id=table.ints("parent_id"),
         ts_ns=table.ints("ts"),
         end_ns=table.ints("ts") + table.ints("dur"),
         lane=table.ints("lane_id"),

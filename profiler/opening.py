@@ -15,7 +15,7 @@ from perfdiag.profiler.sources.files import NOT_READ, Blob
 from perfdiag.profiler.sources.kineto import KinetoOptions, read_kineto
 from perfdiag.profiler.sources.perfetto import PerfettoOptions, read_perfetto
 from perfdiag.profiler.steps import Step, find_steps
-from perfdiag.profiler.trace_writer import VERDICT_ONLY, TraceOptions, write_trace
+from perfdiag.profiler.trace_writer import VERDICT_ONLY, MetaSlice, TraceOptions, write_trace
 from perfdiag.trace_schemas.errors import InputError
 from perfdiag.trace_schemas.recording import Recording
 
@@ -102,11 +102,19 @@ def _within(recording: Recording, range_ns: tuple[int, int] | None) -> Recording
 
 @dataclass(frozen=True, slots=True)
 class OpenModel:
-    """A recording with its structure, and the session that holds its model."""
+    """A recording with its structure, and the session that holds its model.
+
+    Attributes:
+        recording: with the notices about its steps.
+        steps, regions: found in it.
+        facts: what was written into the trace beside its slices.
+        session: holds the model.
+    """
 
     recording: Recording
     steps: list[Step]
     regions: list[Region]
+    facts: list[MetaSlice]
     session: Session
 
     def __enter__(self) -> "OpenModel":
@@ -174,4 +182,4 @@ def open_model(
     except BaseException:
         session.close()
         raise
-    return OpenModel(recording, steps, regions, session)
+    return OpenModel(recording, steps, regions, facts, session)

@@ -135,7 +135,11 @@ def _track_rows(tracks: Tracks) -> list[tuple[int, int]]:
 
 
 def lane_slices(recording: Recording, tracks: Tracks, base: int) -> list[MetaSlice]:
-    """What SQL must know of every track: the lane behind it. Lanes without one have uuid 0."""
+    """What SQL must know of every track: the lane behind it. Lanes without one have uuid 0.
+
+    They stand at the end of time, so that the ids of slices do not depend on how many there are.
+    """
+    after = int(recording.slices.end_ns.max(initial=-1)) + 1
     shown = [
         (key // len(GROUP_NAMES), level, base + FIRST_LANE + i)
         for i, (key, level) in enumerate(_track_rows(tracks))
@@ -146,6 +150,7 @@ def lane_slices(recording: Recording, tracks: Tracks, base: int) -> list[MetaSli
             "perfdiag.lane",
             recording.lanes[index].name,
             _lane_args(recording.lanes[index], index, level, uuid),
+            ts_ns=after,
         )
         for index, level, uuid in [*shown, *((index, 0, 0) for index in empty)]
     ]

@@ -260,6 +260,8 @@ class Recording:
         events_skipped: entries that are neither in `slices`, `set_aside`, `counters` nor metadata.
         metadata: what else the source says of itself, as JSON text by key.
         normalised: 0 is the start of the trace, and what cannot be believed is set aside.
+        foreign: a Perfetto trace that perfdiag has not written, so that queries on it see slices
+            of its own and not those of the canonical trace.
     """
 
     source: str
@@ -280,6 +282,7 @@ class Recording:
     events_skipped: int = 0
     metadata: Mapping[str, str] = field(default_factory=dict)
     normalised: bool = False
+    foreign: bool = False
 
     def noting(self, *notices: Notice) -> "Recording":
         """A copy with more notices; those that concern nothing (count 0) are left out."""

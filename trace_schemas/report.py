@@ -17,21 +17,27 @@ __all__ = [
     "LEAF_LABEL",
     "LEAVES",
     "SCHEMA_ID",
+    "STATUSES",
     "Collective",
     "Device",
     "EngineInfo",
     "Evidence",
+    "Finding",
     "Fix",
+    "Hotspot",
     "Input",
     "Job",
     "Label",
     "Layer",
     "NoticeRow",
+    "Place",
     "Rank",
     "Region",
     "Report",
+    "Status",
     "Step",
     "StepTime",
+    "Thresholds",
     "Totals",
     "schema",
 ]
@@ -67,6 +73,9 @@ LAYERS: tuple[Layer, ...] = (
     "parallelism",
     "hardware",
 )
+
+Status = Literal["fires", "minor", "quiet", "not applicable", "failed"]
+STATUSES: tuple[Status, ...] = ("fires", "minor", "quiet", "not applicable", "failed")
 
 LEAF_LABEL: dict[str, Label | None] = {
     "compute_kernel": "compute-bound",
@@ -161,8 +170,21 @@ class StepTime(_Struct, frozen=True, kw_only=True):
     p90: Nanoseconds | None
 
 
+class Hotspot(_Struct, frozen=True, kw_only=True):
+    """Device work of one name that one operator launched: what a window spends its time in.
+
+    `dur_ns` adds up durations, clipped to the window; work that overlaps counts each time.
+    """
+
+    name: str
+    op: str
+    family: str
+    count: int
+    dur_ns: Nanoseconds
+
+
 class Region(_Struct, frozen=True, kw_only=True):
-    """Part of a step. Regions of one kind partition their step."""
+    """Part of a step. Regions of one kind partition their step. `top`: its longest work."""
 
     kind: Literal["phase", "annotation", "module"]
     name: str
@@ -171,6 +193,7 @@ class Region(_Struct, frozen=True, kw_only=True):
     label: Label
     confidence: Share
     budget_ns: dict[str, Nanoseconds]
+    top: list[Hotspot]
 
 
 class Step(_Struct, frozen=True, kw_only=True):
@@ -194,7 +217,7 @@ class Step(_Struct, frozen=True, kw_only=True):
 
 
 class Rank(_Struct, frozen=True, kw_only=True):
-    """One rank: its own budget, in which a wait counts as collective."""
+    """One rank: its own budget, in which a wait counts as collective. `top`: its longest work."""
 
     rank: int | None
     label: Label
@@ -202,6 +225,7 @@ class Rank(_Struct, frozen=True, kw_only=True):
     why: str
     totals_ns: Totals
     budget_ns: dict[str, Nanoseconds]
+    top: list[Hotspot]
     steps: list[Step]
 
 
@@ -220,12 +244,25 @@ class Job(_Struct, frozen=True, kw_only=True):
 
 
 class Evidence(_Struct, frozen=True, kw_only=True):
-    """What a fix rests on. `sql` returns `value` in one row when run with `perfdiag query`."""
+    """What a fix rests on.
+
+    `sql` returns `value` in one row when run with `perfdiag query` on the same input; `slices` are
+    the ids of the longest of the slices that it counts, in table `slice` of the same session. On
+    a job of several ranks they are those of the rank that `why` speaks of.
+    """
 
     sql: str
     slices: list[int]
     value: float
     unit: str
+
+
+class Place(_Struct, frozen=True, kw_only=True):
+    """A part of the model or of the step in which a fix saves time."""
+
+    kind: Literal["phase", "annotation", "module"]
+    name: str
+    saving_ns_per_step: Nanoseconds
 
 
 class Fix(_Struct, frozen=True, kw_only=True):
@@ -242,9 +279,34 @@ class Fix(_Struct, frozen=True, kw_only=True):
     confidence: Share
     ranks: list[int | None]
     steps: list[int]
+    regions: list[Place]
     evidence: list[Evidence]
     how: str
     verify: str
+    refuted_by: str
+
+
+class Finding(_Struct, frozen=True, kw_only=True):
+    """What one diagnosis says: it fires, saves too little, is quiet, cannot tell, or broke.
+
+    `why` is that of the first of `ranks`; ranks of which a diagnosis says different things have
+    one entry each.
+    """
+
+    id: str
+    layer: Layer
+    status: Status
+    title: str
+    why: str
+    ranks: list[int | None]
+
+
+class Thresholds(_Struct, frozen=True, kw_only=True):
+    """Thresholds of the diagnoses: a hash of all of them, and those that a user has set."""
+
+    sha256: str
+    config: str | None
+    overridden: dict[str, dict[str, float]]
 
 
 class Collective(_Struct, frozen=True, kw_only=True):
@@ -270,6 +332,8 @@ class Report(_Struct, frozen=True, kw_only=True):
     job: Job
     ranks: list[Rank]
     fixes: list[Fix]
+    findings: list[Finding]
+    thresholds: Thresholds
     collectives: list[Collective]
     replay: dict[str, Any]
     model: dict[str, Any]

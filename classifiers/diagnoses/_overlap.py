@@ -12,7 +12,17 @@ from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.intervals import merge
 from perfdiag.trace_schemas.recording import Int64s
 
-__all__ = ["LEAVES", "Exposed", "exposed", "lanes_of_compute"]
+__all__ = [
+    "COMPUTE_LANE",
+    "HIDDEN",
+    "LEAVES",
+    "Exposed",
+    "collectives",
+    "exposed",
+    "lanes_of_compute",
+]
+
+Bools = NDArray[np.bool_]
 
 LEAVES = ("collective_transfer", "collective_wait", "collective_unsplit")
 
@@ -27,14 +37,12 @@ HIDDEN = Threshold(
 )
 
 
-def lanes_of_compute(facts: RankFacts) -> NDArray[np.int64]:
-    """The lanes of the device on which its kernels run."""
-    work = facts.model.work
-    kernel = work.kind.where("kernel") & (work.device == facts.timeline.device)
-    if not kernel.any():
+def lanes_of_compute(facts: RankFacts, least: float = COMPUTE_LANE.value) -> Int64s:
+    """The lanes of the device that carry at least this share of its kernels' time."""
+    if not facts.kernels.any():
         return np.empty(0, np.int64)
-    time = np.bincount(work.lane[kernel], (work.end_ns - work.ts_ns)[kernel])
-    return np.flatnonzero(time >= COMPUTE_LANE.value * time.sum())
+    time = np.bincount(facts.model.work.lane[facts.kernels], facts.length_ns[facts.kernels])
+    return np.flatnonzero(time >= least * time.sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +68,30 @@ class Exposed:
         return claim(self.parts, LEAVES, low=low[self.step], high=high[self.step])
 
 
-def exposed(facts: RankFacts, *, on_compute_lanes: bool) -> Exposed:
-    """The collectives on lanes with kernels, or those on lanes of their own."""
+def collectives(facts: RankFacts, *ops: str, on_compute_lanes: bool, least: float) -> Bools:
+    """(work,) the collectives on lanes with kernels, or those on lanes of their own.
+
+    Args:
+        facts: the rank.
+        ops: operations, all of them unless stated.
+        on_compute_lanes: which of the two.
+        least: share of the kernels' time that makes a lane one of compute.
+    """
     work = facts.model.work
-    here = work.kind.where("collective") & (work.device == facts.timeline.device)
-    mixed = np.isin(work.lane, lanes_of_compute(facts))
-    rows = np.flatnonzero(here & (mixed if on_compute_lanes else ~mixed))
+    mixed = np.isin(work.lane, lanes_of_compute(facts, least))
+    found = facts.here & work.kind.where("collective") & (mixed == on_compute_lanes)
+    return np.asarray(found & work.collective.where(*ops) if ops else found, np.bool_)
+
+
+def exposed(facts: RankFacts, chosen: Bools) -> Exposed:
+    """Some collectives, with the time in which no kernel hides them.
+
+    Args:
+        facts: the rank.
+        chosen: (work,) which.
+    """
+    work = facts.model.work
+    rows = np.flatnonzero(chosen)
     parts, step = split_by_step(facts, merge(work.ts_ns[rows], work.end_ns[rows]))
     time = np.bincount(step, leaf_ns(facts, *LEAVES, bounds=parts), len(facts.model.steps.ts_ns))
     free = _compute_without_collective(facts)

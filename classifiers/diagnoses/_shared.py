@@ -1,30 +1,35 @@
 """What several diagnoses ask of the facts, and how they write their sentences."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perfdiag.classifiers.budget import LEAF
+from perfdiag.classifiers.diagnosis import Proof, Spot
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.host_states import HostState
-from perfdiag.classifiers.intervals import merge
+from perfdiag.classifiers.intervals import cut, merge
+from perfdiag.profiler.model import Calls, Hosts, Work
 from perfdiag.trace_schemas.recording import Int64s
-from perfdiag.trace_schemas.report import Evidence
 
 __all__ = [
+    "HOST_IDLE",
     "Intervals",
     "ask",
     "count_of",
     "host_time",
-    "idle_gaps",
+    "idle_before",
+    "issuing",
     "leaf_in",
     "leaf_ns",
-    "longest_range",
+    "longest",
     "per_step",
+    "ranges",
     "share_of",
     "spell",
     "split_by_step",
+    "union_of",
     "windows",
     "within",
 ]
@@ -72,18 +77,9 @@ def share_of(facts: RankFacts, time_ns: Int64s) -> float:
 
 def split_by_step(facts: RankFacts, intervals: Intervals) -> tuple[Intervals, Int64s]:
     """Cut intervals at the bounds of windows: the parts, and the step of each."""
-    begins, ends = windows(facts)
-    first = np.searchsorted(ends, intervals[0], "right")
-    count = np.maximum(np.searchsorted(begins, intervals[1], "left") - first, 0)
-    row = np.repeat(np.arange(len(count)), count)
-    step = (
-        np.repeat(first, count) + np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
-    )
-    starts = np.maximum(intervals[0][row], begins[step])
-    stops = np.minimum(intervals[1][row], ends[step])
-    some = stops > starts
-    order = np.argsort(step[some], kind="stable")
-    return (starts[some][order], stops[some][order]), step[some][order]
+    parts = cut(intervals, windows(facts))
+    order = np.argsort(parts.window, kind="stable")
+    return (parts.start_ns[order], parts.end_ns[order]), parts.window[order]
 
 
 def leaf_in(facts: RankFacts, intervals: Intervals, *leaves: str) -> Int64s:
@@ -93,29 +89,38 @@ def leaf_in(facts: RankFacts, intervals: Intervals, *leaves: str) -> Int64s:
     return time.astype(np.int64)
 
 
-def idle_gaps(facts: RankFacts) -> Intervals:
-    """Times in which nothing runs on the device, each as long as it lasts."""
-    edges = facts.timeline.edges_ns
-    idle = facts.timeline.active == 0
-    return merge(edges[:-1][idle], edges[1:][idle])
+HOST_IDLE = ("launch", "sync", "host_other")
+"""Leaves of idle time in which the host is at work, loading apart."""
 
 
-def longest_range(facts: RankFacts, wanted: NDArray[np.bool_]) -> tuple[str, int, int]:
-    """Name, total time and number of the ranges that take longest, of those that start in steps.
+def issuing(facts: RankFacts) -> NDArray[np.bool_]:
+    """(hosts,) the ranges of threads that launch work: what others do costs no launch."""
+    lanes = np.append(np.unique(facts.model.work.launch_lane), facts.states.main_lane)
+    return np.isin(facts.model.hosts.lane, lanes)
+
+
+def ranges(facts: RankFacts, wanted: Callable[[str], bool]) -> NDArray[np.bool_]:
+    """(hosts,) ranges of threads that launch work whose name is wanted; asked once a name."""
+    return np.asarray(issuing(facts) & facts.origins.named(wanted), np.bool_)
+
+
+def union_of(of: Work | Calls | Hosts, rows: NDArray[np.bool_]) -> Intervals:
+    """The union of the times of some slices, for `leaf_in` and `claim`."""
+    return merge(of.ts_ns[rows], of.end_ns[rows])
+
+
+def idle_before(facts: RankFacts, chosen: NDArray[np.bool_]) -> Intervals:
+    """The idle times that some work ends: what would not be waited for without it.
 
     Args:
         facts: the rank.
-        wanted: (hosts,) which to look at.
+        chosen: (work,) on the device of the budget. A gap that other work ends as well is none.
     """
-    hosts, steps = facts.model.hosts, facts.model.steps
-    step = np.searchsorted(steps.ts_ns, hosts.ts_ns, "right") - 1
-    chosen = wanted & (step >= 0) & (hosts.ts_ns < steps.end_ns[step])
-    if not chosen.any():
-        return "", 0, 0
-    codes, length = hosts.name.codes[chosen], (hosts.end_ns - hosts.ts_ns)[chosen]
-    longest = int(np.argmax(np.bincount(codes, length)))
-    mine = codes == longest
-    return hosts.name.texts[longest], int(length[mine].sum()), int(mine.sum())
+    work = facts.model.work
+    starts, ends = facts.idle_gaps
+    others = work.ts_ns[facts.here & ~chosen]
+    mine = np.isin(ends, work.ts_ns[facts.here & chosen]) & ~np.isin(ends, others)
+    return starts[mine], ends[mine]
 
 
 def host_time(facts: RankFacts, state: HostState) -> Intervals:
@@ -127,10 +132,30 @@ def host_time(facts: RankFacts, state: HostState) -> Intervals:
     return merge(starts, ends)
 
 
-def ask(unit: str, value: float, function: str, *arguments: int | str) -> Evidence:
-    """A figure, and the call of a function of `perfdiag.evidence` that returns it."""
+def ask(
+    unit: str, value: float, function: str, *arguments: int | str, spots: tuple[Spot, ...] = ()
+) -> Proof:
+    """A figure, the call of a function of `perfdiag.evidence` that returns it, and its slices."""
     sql = f"SELECT {function}({_literals(arguments)}) AS value"
-    return Evidence(sql=sql, slices=[], value=float(value), unit=unit)
+    return Proof(sql, float(value), unit, spots)
+
+
+MOST_SPOTS = 20
+"""Slices that are named for a figure: enough to look at."""
+
+
+def longest(of: Work | Calls | Hosts, rows: Int64s | NDArray[np.bool_]) -> tuple[Spot, ...]:
+    """The longest of some slices, for `ask`.
+
+    Args:
+        of: the table, such as `facts.model.work`.
+        rows: which of its rows, as indices or a mask.
+    """
+    index = np.flatnonzero(rows) if rows.dtype == bool else rows
+    length = of.end_ns[index] - of.ts_ns[index]
+    kept = index[np.argsort(-length, kind="stable")[:MOST_SPOTS]]
+    columns = (of.lane[kept].tolist(), of.ts_ns[kept].tolist(), of.end_ns[kept].tolist())
+    return tuple(Spot(*spot) for spot in zip(*columns, strict=True))
 
 
 def _literals(arguments: Iterable[int | str]) -> str:

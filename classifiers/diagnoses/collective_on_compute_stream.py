@@ -29,10 +29,11 @@ import numpy as np
 from perfdiag.classifiers.diagnoses._overlap import (
     COMPUTE_LANE,
     HIDDEN,
+    collectives,
     exposed,
 )
-from perfdiag.classifiers.diagnoses._shared import ask, count_of, per_step, share_of, spell
-from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding
+from perfdiag.classifiers.diagnoses._shared import ask, count_of, longest, per_step, share_of, spell
+from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits
 from perfdiag.classifiers.facts import RankFacts
 
 DIAGNOSIS = Diagnosis(
@@ -54,13 +55,14 @@ DIAGNOSIS = Diagnosis(
 )
 
 
-def diagnose(facts: RankFacts) -> Finding:
+def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     """Look for collectives on the lanes of compute."""
-    found = exposed(facts, on_compute_lanes=True)
+    here = collectives(facts, on_compute_lanes=True, least=limits["compute_lane"])
+    found = exposed(facts, here)
     if not len(found.rows):
         return DIAGNOSIS.quiet("No stream carries both kernels and collectives.")
     share = share_of(facts, found.time_ns)
-    if share < MATERIAL.value:
+    if share < limits["share"]:
         return DIAGNOSIS.quiet(f"Collectives among kernels take {share:.1%} of the time.")
     work = facts.model.work
     length = (work.end_ns - work.ts_ns)[found.rows]
@@ -75,6 +77,6 @@ def diagnose(facts: RankFacts) -> Finding:
     )
     return DIAGNOSIS.fires(
         why,
-        [found.claim(HIDDEN.value * found.hideable, found.hideable)],
-        [ask("ns", total, "perfdiag_lane_work_ns", lane, "collective")],
+        [found.claim(limits["hidden"] * found.hideable, found.hideable)],
+        [ask("ns", total, "perfdiag_lane_work_ns", lane, "collective", spots=longest(work, mine))],
     )

@@ -36,15 +36,15 @@ from perfdiag.classifiers.diagnoses._shared import (
     ask,
     count_of,
     host_time,
-    idle_gaps,
     leaf_ns,
+    longest,
     per_step,
     share_of,
     spell,
     windows,
     within,
 )
-from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Threshold
+from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits, Threshold
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.host_states import HostState
 from perfdiag.trace_schemas.recording import Int64s
@@ -71,16 +71,18 @@ DIAGNOSIS = Diagnosis(
 )
 
 
-def diagnose(facts: RankFacts) -> Finding:
+def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     """Look for idle time after blocking calls that drained the device."""
     refill = leaf_ns(facts, "sync")
     share = share_of(facts, refill)
-    if share < MATERIAL.value:
+    if share < limits["share"]:
         return DIAGNOSIS.quiet(f"The device refills for {share:.1%} of the time.")
     blocked = within(host_time(facts, HostState.BLOCKED), windows(facts))
     gained = np.minimum(blocked / np.maximum(refill, 1), 1.0)
     (api, op), drained = _worst_call(facts)
-    count = int((facts.model.calls.api.where(api) & facts.model.calls.op.where(op)).sum())
+    calls = facts.model.calls
+    mine = calls.role.where("sync") & calls.api.where(api) & calls.op.where(op)
+    count = int(mine.sum())
     caller = f"{op} ({api})" if op else api or "no call that the trace shows"
     why = (
         f"After calls that wait for the device it idles for {spell(per_step(facts, refill))} of a "
@@ -89,14 +91,14 @@ def diagnose(facts: RankFacts) -> Finding:
     )
     return DIAGNOSIS.fires(
         why,
-        [claim(windows(facts), ["sync"], low=SOME_STAY.value * gained, high=1.0)],
-        [ask("calls", count, "perfdiag_blocking_calls", api, op)],
+        [claim(windows(facts), ["sync"], low=limits["some_stay"] * gained, high=1.0)],
+        [ask("calls", count, "perfdiag_blocking_calls", api, op, spots=longest(calls, mine))],
     )
 
 
 def _worst_call(facts: RankFacts) -> tuple[tuple[str, str], int]:
     """The call and operator after which the device refills longest, and how many idle it."""
-    starts, ends = idle_gaps(facts)
+    starts, ends = facts.idle_gaps
     refill = leaf_ns(facts, "sync", bounds=(starts, ends))
     row = _last_call(facts, starts, starts)
     row = np.where(row < 0, _last_call(facts, ends, starts), row)

@@ -28,9 +28,15 @@ References:
 
 import numpy as np
 
-from perfdiag.classifiers.diagnoses._overlap import HIDDEN, Exposed, exposed
+from perfdiag.classifiers.diagnoses._overlap import (
+    COMPUTE_LANE,
+    HIDDEN,
+    Exposed,
+    collectives,
+    exposed,
+)
 from perfdiag.classifiers.diagnoses._shared import ask, leaf_ns, per_step, share_of, spell
-from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Threshold
+from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits, Threshold
 from perfdiag.classifiers.facts import RankFacts
 
 FEWER_BYTES = Threshold(
@@ -46,7 +52,12 @@ DIAGNOSIS = Diagnosis(
     title_ok="Compute hides the collectives",
     needs=("device",),
     confidence=0.6,
-    thresholds={"share": MATERIAL, "hidden": HIDDEN, "fewer_bytes": FEWER_BYTES},
+    thresholds={
+        "share": MATERIAL,
+        "hidden": HIDDEN,
+        "compute_lane": COMPUTE_LANE,
+        "fewer_bytes": FEWER_BYTES,
+    },
     how=(
         "DDP: no single reduction after backward(), bucket_cap_mb tuned (25 by default), "
         "gradient_as_bucket_view=True (PyTorch 1.7 or later), static_graph=True (1.11), no_sync() "
@@ -63,13 +74,14 @@ DIAGNOSIS = Diagnosis(
 )
 
 
-def diagnose(facts: RankFacts) -> Finding:
+def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     """Look for collectives that run alone on their streams."""
-    found = exposed(facts, on_compute_lanes=False)
+    here = collectives(facts, on_compute_lanes=False, least=limits["compute_lane"])
+    found = exposed(facts, here)
     if not len(found.rows):
         return DIAGNOSIS.quiet("No collectives on streams of their own.")
     share = share_of(facts, found.time_ns)
-    if share < MATERIAL.value:
+    if share < limits["share"]:
         return DIAGNOSIS.quiet(f"Collectives are exposed for {share:.1%} of the time.")
     op, lane, total, bytes_moved = _largest(facts, found)
     stream = facts.model.lanes.name.get(lane, f"lane {lane}")
@@ -82,10 +94,10 @@ def diagnose(facts: RankFacts) -> Finding:
         f"while nothing computes{doubt}. {kind} on "
         f"{stream.strip()} take most: {spell(total)} in the trace{size}."
     )
-    high = found.hideable + (1.0 - found.hideable) * FEWER_BYTES.value
+    high = found.hideable + (1.0 - found.hideable) * limits["fewer_bytes"]
     return DIAGNOSIS.fires(
         why,
-        [found.claim(HIDDEN.value * found.hideable, high)],
+        [found.claim(limits["hidden"] * found.hideable, high)],
         [ask("ns", total, "perfdiag_collective_ns", op, lane)],
     )
 

@@ -34,14 +34,13 @@ from perfdiag.classifiers.diagnoses._shared import (
     Intervals,
     ask,
     host_time,
-    idle_gaps,
     leaf_in,
     per_step,
     share_of,
     spell,
     within,
 )
-from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Threshold
+from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits, Threshold
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.host_states import HostState
 
@@ -85,31 +84,29 @@ DIAGNOSIS = Diagnosis(
 )
 
 
-def diagnose(facts: RankFacts) -> Finding:
+def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     """Look for short gaps that wait for launches, between small kernels."""
-    work = facts.model.work
-    kernel = work.kind.where("kernel") & (work.device == facts.timeline.device)
-    count = int(kernel.sum())
-    if count < MANY.value:
+    count = int(facts.kernels.sum())
+    if count < limits["many"]:
         return DIAGNOSIS.quiet(f"Only {count} kernels.")
-    gaps = _gaps(facts)
+    gaps = _gaps(facts, limits["long_gap"])
     waits = leaf_in(facts, gaps, "launch", "host_other")
     share = share_of(facts, waits)
-    if share < MATERIAL.value:
+    if share < limits["share"]:
         return DIAGNOSIS.quiet(f"The device waits for launches for {share:.1%} of the time.")
-    median = float(np.median((work.end_ns - work.ts_ns)[kernel]))
-    if median >= max(SMALL.value, waits.sum() / count):
+    median = float(np.median(facts.length_ns[facts.kernels]))
+    if median >= max(limits["small"], waits.sum() / count):
         return DIAGNOSIS.quiet(f"The median kernel runs for {spell(median)}: not small.")
     why = (
         f"{count} kernels with a median of {spell(median)} run in the trace, and for "
         f"{spell(per_step(facts, waits))} of a step ({share:.0%}) the device waits for the next "
         f"launch, {spell(waits.sum() / count)} a kernel."
     )
-    high = 1.0 - NODE_GAP.value / (gaps[1] - gaps[0])
+    high = 1.0 - limits["node_gap"] / (gaps[1] - gaps[0])
     device = facts.timeline.device
     return DIAGNOSIS.fires(
         why,
-        [claim(gaps, ["launch", "host_other"], low=PART.value * high, high=high)],
+        [claim(gaps, ["launch", "host_other"], low=limits["part"] * high, high=high)],
         [
             ask("ns", median, "perfdiag_median_kernel_ns", device),
             ask("kernels", count, "perfdiag_kernel_count", device),
@@ -117,11 +114,11 @@ def diagnose(facts: RankFacts) -> Finding:
     )
 
 
-def _gaps(facts: RankFacts) -> Intervals:
+def _gaps(facts: RankFacts, most_ns: float) -> Intervals:
     """Short idle times in which the host does nothing that has a name of its own."""
-    starts, ends = idle_gaps(facts)
+    starts, ends = facts.idle_gaps
     named = np.zeros(len(starts), bool)
     for state in (HostState.OTHER, HostState.BRIEF):
         named |= within(host_time(facts, state), (starts, ends)) > 0
-    kept = (ends - starts <= LONG_GAP.value) & ~named
+    kept = (ends - starts <= most_ns) & ~named
     return starts[kept], ends[kept]

@@ -28,18 +28,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfdiag.classifiers.claims import claim
+from perfdiag.classifiers.diagnoses._figures import Figure, longest_range
 from perfdiag.classifiers.diagnoses._shared import (
-    ask,
     count_of,
     leaf_ns,
-    longest_range,
     per_step,
     share_of,
     spell,
     windows,
     within,
 )
-from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Threshold
+from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits, Threshold
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.host_states import HostState
 from perfdiag.trace_schemas.host_ranges import classify_range
@@ -71,37 +70,37 @@ DIAGNOSIS = Diagnosis(
 )
 
 
-def diagnose(facts: RankFacts) -> Finding:
+def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     """Look for idle time that the loader covers."""
     waits = leaf_ns(facts, "input")
     share = share_of(facts, waits)
-    if share < MATERIAL.value:
+    if share < limits["share"]:
         return DIAGNOSIS.quiet(f"{share:.1%} of the time is spent waiting for input.")
-    name, total, count = _loading(facts)
+    name, total, count, proof = _loading(facts)
     ahead = any("_MultiProcessingDataLoaderIter" in text for text in facts.model.hosts.name.texts)
     why = (
         f"The device is idle for {spell(per_step(facts, waits))} of a step ({share:.0%}) while the "
         f"host loads data: {count_of(count, 'range')} {name!r}, {spell(total)} in all. "
         + ("Workers load ahead, too slowly." if ahead else "Nothing is loaded ahead.")
     )
-    low, mid = _saved(facts, waits, ahead=ahead)
+    low, mid = _saved(facts, waits, limits["faster"] if ahead else limits["workers"], ahead=ahead)
     return DIAGNOSIS.fires(
         why,
         [claim(windows(facts), ["input"], low=low, mid=mid, high=1.0)],
-        [ask("ns", total, "perfdiag_range_ns", name)],
+        [proof],
     )
 
 
-def _loading(facts: RankFacts) -> tuple[str, int, int]:
+def _loading(facts: RankFacts) -> Figure:
     """Name, time and number of the loader's ranges; frames only where nothing else names it."""
     hosts = facts.model.hosts
     loads = hosts.name.map(lambda name: classify_range(name) == "input", np.bool_)
     found = longest_range(facts, loads & ~hosts.kind.where("python"))
-    return found if found[1] else longest_range(facts, loads)
+    return found if found.number else longest_range(facts, loads)
 
 
 def _saved(
-    facts: RankFacts, waits: Int64s, *, ahead: bool
+    facts: RankFacts, waits: Int64s, workers: float, *, ahead: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Shares of the waits that a loader saves which works ahead, at least and likely.
 
@@ -114,6 +113,5 @@ def _saved(
     empty = np.empty(0, np.int64)
     union = facts.states.unions.get(facts.states.main_lane, {}).get(HostState.INPUT, (empty, empty))
     batch = step if ahead else np.maximum(within(union, windows(facts)), waits)
-    workers = FASTER.value if ahead else WORKERS.value
     low, mid = (step - np.maximum(batch / n, rest) for n in (1.0, workers))
     return low / np.maximum(waits, 1), mid / np.maximum(waits, 1)

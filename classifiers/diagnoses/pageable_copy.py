@@ -36,13 +36,13 @@ from perfdiag.classifiers.diagnoses._shared import (
     Intervals,
     ask,
     count_of,
-    idle_gaps,
     leaf_in,
+    longest,
     per_step,
     share_of,
     spell,
 )
-from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Threshold
+from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits, Threshold
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.intervals import merge
 from perfdiag.profiler.model import Model
@@ -77,7 +77,7 @@ _TO_DEVICE = re.compile(r"HtoD|HostToDevice|\(Pageable ->")
 _ACROSS = re.compile(r"HtoD|DtoH|HostToDevice|DeviceToHost")
 
 
-def diagnose(facts: RankFacts) -> Finding:
+def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     """Look for blocking copies that nothing hides."""
     work = facts.model.work
     blocking = _blocking(facts.model)
@@ -87,7 +87,7 @@ def diagnose(facts: RankFacts) -> Finding:
     copies, refills = _intervals(facts, rows)
     exposed = leaf_in(facts, copies, "copy") + leaf_in(facts, refills, "sync")
     share = share_of(facts, exposed)
-    if share < MATERIAL.value:
+    if share < limits["share"]:
         return DIAGNOSIS.quiet(f"Blocking copies hold up the device for {share:.1%} of the time.")
     total = int((work.end_ns - work.ts_ns)[blocking].sum())
     pageable = int(work.name.map(lambda name: "Pageable" in name, np.bool_)[blocking].sum())
@@ -97,10 +97,12 @@ def diagnose(facts: RankFacts) -> Finding:
         f"{spell(per_step(facts, exposed))} of a step ({share:.0%}) in which nothing else runs."
     )
     claims = [
-        claim(copies, ["copy"], low=PINNED.value, high=1.0),
+        claim(copies, ["copy"], low=limits["pinned"], high=1.0),
         claim(refills, ["sync"], low=0.0, high=1.0),
     ]
-    return DIAGNOSIS.fires(why, claims, [ask("ns", total, "perfdiag_blocking_copy_ns")])
+    return DIAGNOSIS.fires(
+        why, claims, [ask("ns", total, "perfdiag_blocking_copy_ns", spots=longest(work, blocking))]
+    )
 
 
 def _blocking(model: Model) -> NDArray[np.bool_]:
@@ -116,6 +118,6 @@ def _intervals(facts: RankFacts, rows: Int64s) -> tuple[Intervals, Intervals]:
     """The copies, and the idle times that begin where one to the device ends."""
     work = facts.model.work
     inward = work.name.map(lambda name: bool(_TO_DEVICE.search(name)), np.bool_)[rows]
-    starts, ends = idle_gaps(facts)
+    starts, ends = facts.idle_gaps
     after = np.isin(starts, work.end_ns[rows[inward]])
     return merge(work.ts_ns[rows], work.end_ns[rows]), (starts[after], ends[after])

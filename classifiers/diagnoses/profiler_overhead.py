@@ -28,16 +28,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfdiag.classifiers.claims import claim
+from perfdiag.classifiers.diagnoses._figures import longest_range
 from perfdiag.classifiers.diagnoses._shared import (
-    ask,
     leaf_ns,
-    longest_range,
     per_step,
     share_of,
     spell,
     windows,
 )
-from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Threshold
+from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits, Threshold
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.trace_schemas.host_ranges import classify_range
 
@@ -61,13 +60,13 @@ DIAGNOSIS = Diagnosis(
 )
 
 
-def diagnose(facts: RankFacts) -> Finding:
+def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     """Look for idle time under overhead that the trace names."""
     held = leaf_ns(facts, "profiler")
     share = share_of(facts, held)
-    if share < MATERIAL.value:
+    if share < limits["share"]:
         return DIAGNOSIS.quiet(f"The profiler holds up the device for {share:.1%} of the time.")
-    name, total, _ = longest_range(facts, _named(facts))
+    name, total, _, proof = longest_range(facts, _named(facts))
     why = (
         f"The device is idle for {spell(per_step(facts, held))} of a step ({share:.0%}) while the "
         f"profiler is busy: {name!r} takes {spell(total)} in all. Without recording this time is "
@@ -75,8 +74,8 @@ def diagnose(facts: RankFacts) -> Finding:
     )
     return DIAGNOSIS.fires(
         why,
-        [claim(windows(facts), ["profiler"], low=LIGHTER.value, high=1.0)],
-        [ask("ns", total, "perfdiag_range_ns", name)],
+        [claim(windows(facts), ["profiler"], low=limits["lighter"], high=1.0)],
+        [proof],
     )
 
 

@@ -39,7 +39,7 @@ from perfdiag.classifiers.diagnoses._shared import (
     share_of,
     spell,
 )
-from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Threshold
+from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits, Threshold
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.intervals import merge
 from perfdiag.trace_schemas.recording import Int64s
@@ -77,9 +77,9 @@ DIAGNOSIS = Diagnosis(
 )
 
 
-def diagnose(facts: RankFacts) -> Finding:
+def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     """Look for chains of fusable kernels."""
-    rows, chain = _chains(facts)
+    rows, chain = _chains(facts, limits)
     if not len(rows):
         return DIAGNOSIS.quiet("No chain of three elementwise kernels or more.")
     work = facts.model.work
@@ -87,24 +87,24 @@ def diagnose(facts: RankFacts) -> Finding:
     spans = (work.ts_ns[rows], work.end_ns[rows])
     time = leaf_in(facts, merge(*spans), "memory_kernel")
     share = share_of(facts, time)
-    if share < MATERIAL.value:
+    if share < limits["share"]:
         return DIAGNOSIS.quiet(f"Chains of elementwise kernels take {share:.1%} of the time.")
-    high = _fused_away(length, chain)[chain]
+    high = _fused_away(length, chain, limits["longest"])[chain]
     family, total = _largest_family(facts, rows)
     why = (
-        f"{count_of(int(chain.max()) + 1, 'chain')} of {SHORTEST.value:.0f} and more elementwise "
-        f"kernels, {len(rows)} kernels in all, take {spell(per_step(facts, time))} of a step "
-        f"({share:.0%}). All kernels of the family {family!r} together run for {spell(total)} in "
-        "the trace."
+        f"{count_of(int(chain.max()) + 1, 'chain')} of {limits['shortest']:.0f} and more "
+        f"elementwise kernels, {len(rows)} kernels in all, take {spell(per_step(facts, time))} of "
+        f"a step ({share:.0%}). All kernels of the family {family!r} together run for "
+        f"{spell(total)} in the trace."
     )
     return DIAGNOSIS.fires(
         why,
-        [claim(spans, ["memory_kernel"], low=SHARED.value * high, high=high)],
+        [claim(spans, ["memory_kernel"], low=limits["shared"] * high, high=high)],
         [ask("ns", total, "perfdiag_family_ns", facts.timeline.device, family)],
     )
 
 
-def _chains(facts: RankFacts) -> tuple[Int64s, Int64s]:
+def _chains(facts: RankFacts, limits: Limits) -> tuple[Int64s, Int64s]:
     """Rows of kernels that lie in chains, and the number of each one's chain."""
     work = facts.model.work
     here = np.flatnonzero(
@@ -115,21 +115,23 @@ def _chains(facts: RankFacts) -> tuple[Int64s, Int64s]:
     fusable = (work.family.where(*FUSABLE) & work.kind.where("kernel"))[rows]
     lane, start, end = work.lane[rows], work.ts_ns[rows], work.end_ns[rows]
     joined = fusable[1:] & fusable[:-1] & (lane[1:] == lane[:-1])
-    joined &= start[1:] - end[:-1] <= GAP.value
+    joined &= start[1:] - end[:-1] <= limits["gap"]
     run = np.concatenate(([0], np.cumsum(~joined)))[: len(rows)]
     long = (
-        fusable & (np.bincount(run, minlength=1)[run] >= SHORTEST.value) if len(rows) else fusable
+        fusable & (np.bincount(run, minlength=1)[run] >= limits["shortest"])
+        if len(rows)
+        else fusable
     )
     _, chain = np.unique(run[long], return_inverse=True)
     return rows[long], chain.astype(np.int64)
 
 
-def _fused_away(length: NDArray[np.float64], chain: Int64s) -> NDArray[np.float64]:
+def _fused_away(length: NDArray[np.float64], chain: Int64s, most: float) -> NDArray[np.float64]:
     """(chains,) share of a chain's time that one kernel in its place does not need."""
     total = np.bincount(chain, length)
     longest = np.zeros(len(total))
     np.maximum.at(longest, chain, length)
-    return 1.0 - np.maximum(longest, total / LONGEST.value) / np.maximum(total, 1)
+    return 1.0 - np.maximum(longest, total / most) / np.maximum(total, 1)
 
 
 def _largest_family(facts: RankFacts, rows: Int64s) -> tuple[str, int]:

@@ -93,6 +93,7 @@ def read_foreign(
     return Recording(
         source=path,
         format="perfetto",
+        foreign=True,
         strings=raw.strings,
         lanes=raw.lanes,
         slices=slices,

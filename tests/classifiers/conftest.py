@@ -2,16 +2,22 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import pytest
 from kineto_builder import KinetoBuilder
 
+from perfdiag.classifiers.diagnoses import all_diagnoses
+from perfdiag.classifiers.diagnosis import Finding
 from perfdiag.classifiers.facts import RankFacts, derive_facts
-from perfdiag.classifiers.fixes import diagnose_rank, rank_fixes
+from perfdiag.classifiers.findings import Diagnosed, diagnose_rank
+from perfdiag.classifiers.fixes import rank_fixes
+from perfdiag.classifiers.verdicts import judge_rank
+from perfdiag.profiler.engine import Session
 from perfdiag.profiler.model import read_model
 from perfdiag.profiler.opening import ReadOptions, open_model, read_blob
-from perfdiag.profiler.querying import query_trace
+from perfdiag.profiler.querying import open_trace
 from perfdiag.profiler.sources.files import expand
 from perfdiag.trace_schemas.report import Evidence, Fix
 
@@ -23,15 +29,22 @@ class Examined:
     path: Path
     facts: RankFacts
 
+    @cached_property
+    def diagnosed(self) -> Diagnosed:
+        return diagnose_rank(self.facts, all_diagnoses(), judge_rank(self.facts).unknown)
+
+    def finding(self, name: str) -> Finding:
+        return next(f for f in self.diagnosed.findings if f.diagnosis.id == name)
+
     def status(self, name: str) -> str:
-        return next(f.status for f in diagnose_rank(self.facts) if f.diagnosis.id == name)
+        return self.finding(name).status
 
     def why(self, name: str) -> str:
-        return next(f.why for f in diagnose_rank(self.facts) if f.diagnosis.id == name)
+        return self.finding(name).why
 
     @property
     def fixes(self) -> list[Fix]:
-        return rank_fixes([self.facts])
+        return rank_fixes([self.diagnosed])
 
     def savings_us(self, name: str) -> tuple[float, float, float]:
         fix = next(fix for fix in self.fixes if fix.id == name)
@@ -45,8 +58,13 @@ class Examined:
         return [(one.value, self._answer(one)) for one in fix.evidence]
 
     def _answer(self, evidence: Evidence) -> float:
-        (value,) = query_trace(str(self.path), evidence.sql).floats("value").tolist()
+        (value,) = self.session.query(evidence.sql).floats("value").tolist()
         return float(value)
+
+    @cached_property
+    def session(self) -> Session:
+        """What `perfdiag query` sees; it closes with the process."""
+        return open_trace(str(self.path))
 
     def distrusted(self) -> "Examined":
         """The same without a verdict on any step."""

@@ -65,16 +65,19 @@ def test_a_claim_on_everything_takes_the_budget(facts: Any) -> None:
     budget = facts.timeline.budget(*facts.span_ns)
     for leaf in LEAVES:
         one = claim(whole, [leaf], low=0, high=1)
-        pieces = Pieces.of(facts, [one])
+        pieces = Pieces.of(facts, [one], NOTHING)
         take = pieces.take([one])
         assert pieces.saved(take.high, take.taken).sum() == budget.get(leaf, 0)
+
+
+NOTHING = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def test_only_the_named_leaves_are_taken(facts: Any) -> None:
     """From 50 us on either side of the end of the first kernel only memory time is taken."""
     middle = int(facts.model.work.end_ns[0])
     one = claim(intervals((middle - 50_000, middle + 50_000)), ["memory_kernel"], low=0, high=0.5)
-    pieces = Pieces.of(facts, [one])
+    pieces = Pieces.of(facts, [one], NOTHING)
     take = pieces.take([one])
     assert pieces.saved(take.high, take.taken).tolist() == [25_000, 0, 0]
 
@@ -83,7 +86,7 @@ def test_one_finding_takes_a_piece_once(facts: Any) -> None:
     """Two claims of a finding on the same time count as the first of them."""
     whole = (facts.model.steps.ts_ns, facts.model.steps.end_ns)
     both = [claim(whole, ["memory_kernel"], low=0, high=high) for high in (0.25, 1.0)]
-    pieces = Pieces.of(facts, both)
+    pieces = Pieces.of(facts, both, NOTHING)
     take = pieces.take(both)
     assert pieces.saved(take.high, take.taken).tolist() == [25_000, 25_000, 25_000]
 
@@ -93,6 +96,6 @@ def test_steps_without_a_verdict_are_not_claimed(facts: Any) -> None:
     facts.trusted[1] = False
     whole = (facts.model.steps.ts_ns, facts.model.steps.end_ns)
     one = claim(whole, ["memory_kernel"], low=0, high=1)
-    pieces = Pieces.of(facts, [one])
+    pieces = Pieces.of(facts, [one], NOTHING)
     take = pieces.take([one])
     assert pieces.saved(take.high, take.taken).tolist() == [100_000, 0, 100_000]

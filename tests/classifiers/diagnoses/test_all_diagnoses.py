@@ -1,17 +1,20 @@
 """What holds for every diagnosis."""
 
+import inspect
 import re
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
+from kineto_builder import KinetoBuilder
 
 from perfdiag.classifiers import diagnoses
 from perfdiag.classifiers.diagnoses import all_diagnoses
 from perfdiag.classifiers.diagnosis import HEADINGS, Diagnose, Diagnosis
-from perfdiag.classifiers.fixes import diagnose_rank
 from perfdiag.trace_schemas.report import LAYERS
 
 every_diagnosis = pytest.mark.parametrize(
@@ -56,11 +59,47 @@ def test_the_fix_is_concrete(diagnosis: Diagnosis, diagnose: Diagnose) -> None:
     assert 0 < diagnosis.confidence < 1
 
 
+def example(diagnosis: Diagnosis) -> ModuleType:
+    """`fixtures/examples` holds for each diagnosis a job that has the fault, and one without."""
+    return import_module(f"examples.{diagnosis.id}")
+
+
+@every_diagnosis
+def test_it_fires_on_its_example(
+    diagnosis: Diagnosis, diagnose: Diagnose, examine: Callable[[KinetoBuilder], Any]
+) -> None:
+    """A job with the fault has the fix, worth what was put there; SQL returns its figures."""
+    job = example(diagnosis)
+    found = examine(job.fires())
+    assert found.status(diagnosis.id) == "fires", found.why(diagnosis.id)
+    assert found.savings_us(diagnosis.id) == pytest.approx(job.SAVING_US, abs=0.0011)
+    answers = found.answers(diagnosis.id)
+    assert answers
+    assert [stated for stated, _ in answers] == pytest.approx([asked for _, asked in answers])
+
+
+@every_diagnosis
+def test_it_is_quiet_on_its_look_alike(
+    diagnosis: Diagnosis, diagnose: Diagnose, examine: Callable[[KinetoBuilder], Any]
+) -> None:
+    """A job that only looks like the fault has no such fix."""
+    found = examine(example(diagnosis).quiet())
+    assert found.status(diagnosis.id) in ("quiet", "minor"), found.why(diagnosis.id)
+
+
+@every_diagnosis
+def test_examples_are_short(diagnosis: Diagnosis, diagnose: Diagnose) -> None:
+    """Each job is built in at most 15 lines, so that one sees at once what the fault is."""
+    job = example(diagnosis)
+    for build in (job.fires, job.quiet):
+        assert len(inspect.getsource(build).splitlines()) <= 15 + 2  # signature and docstring
+
+
 @pytest.mark.parametrize("job", ["compute_bound", "cuda_graph", "healthy_overlap"])
 def test_a_healthy_job_has_no_finding(examine_fixture: Callable[[str], Any], job: str) -> None:
     """Jobs that are bound by arithmetic have nothing to fix."""
-    findings = diagnose_rank(examine_fixture(job).facts)
-    assert {finding.status for finding in findings} == {"quiet"}
+    findings = examine_fixture(job).diagnosed.findings
+    assert {finding.status for finding in findings} <= {"quiet", "not applicable"}
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,9 @@ CREATE PERFETTO VIEW _perfdiag_call_fact(
   -- 1 where device records bear its correlation id.
   linked LONG,
   -- Operator that made the call, where it blocks the host.
-  op STRING
+  op STRING,
+  -- Enclosing slice of its track.
+  parent_id LONG
 ) AS
 SELECT
   call.id,
@@ -132,7 +134,8 @@ SELECT
   call.api,
   call.role,
   recorded.correlation IS NOT NULL AS linked,
-  blocking.op
+  blocking.op,
+  call.parent_id
 FROM _perfdiag_call AS call
 LEFT JOIN _perfdiag_recorded AS recorded USING (correlation)
 LEFT JOIN perfdiag_blocking_call AS blocking USING (id)
@@ -141,6 +144,10 @@ ORDER BY
 
 -- What the host did, runtime calls apart.
 CREATE PERFETTO VIEW _perfdiag_host_fact(
+  -- Slice.
+  id LONG,
+  -- Enclosing slice of its track.
+  parent_id LONG,
   -- Start.
   ts TIMESTAMP,
   -- Duration.
@@ -153,6 +160,8 @@ CREATE PERFETTO VIEW _perfdiag_host_fact(
   name STRING
 ) AS
 SELECT
+  slice.id,
+  slice.parent_id,
   slice.ts,
   slice.dur,
   lane.lane_id,

@@ -1,0 +1,44 @@
+"""The diagnoses with the thresholds that a user has set, and a hash that names them all."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+from perfdiag.classifiers.diagnoses import all_diagnoses
+from perfdiag.classifiers.diagnosis import Diagnose, Diagnosis, Limits
+from perfdiag.trace_schemas.errors import UsageError
+
+__all__ = ["Overrides", "fingerprint", "tuned_diagnoses"]
+
+Overrides = Mapping[str, Limits]
+"""Values by id of a diagnosis and name of its threshold."""
+
+
+def tuned_diagnoses(overrides: Overrides) -> list[tuple[Diagnosis, Diagnose]]:
+    """Every diagnosis with its function, in the order of their ids.
+
+    Raises:
+        UsageError: there is no diagnosis or threshold of a name that is given.
+    """
+    known = all_diagnoses()
+    ids = [diagnosis.id for diagnosis, _ in known]
+    for name in overrides:
+        if name not in ids:
+            msg = f"no diagnosis {name!r}: `perfdiag explain` lists them"
+            raise UsageError(msg)
+    return [(_tuned(one, overrides.get(one.id, {})), function) for one, function in known]
+
+
+def _tuned(diagnosis: Diagnosis, limits: Limits) -> Diagnosis:
+    unknown = [name for name in limits if name not in diagnosis.thresholds]
+    if unknown:
+        has = ", ".join(diagnosis.thresholds)
+        msg = f"{diagnosis.id} has no threshold {unknown[0]!r}; it has {has}"
+        raise UsageError(msg)
+    return diagnosis.tuned(limits)
+
+
+def fingerprint(diagnoses: list[tuple[Diagnosis, Diagnose]]) -> str:
+    """SHA-256 of all thresholds: two reports with the same one were judged by the same."""
+    values = {diagnosis.id: dict(diagnosis.limits) for diagnosis, _ in diagnoses}
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
