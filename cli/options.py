@@ -7,6 +7,7 @@ from typing import Annotated, Literal, NamedTuple
 import typer
 
 __all__ = [
+    "Config",
     "Engine",
     "EngineName",
     "Output",
@@ -36,6 +37,14 @@ Output = Annotated[
         metavar="FILE",
         help="Write the result to this file.",
         show_default="standard output",
+    ),
+]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Thresholds of diagnoses: a perfdiag.toml, or a pyproject.toml with [tool.perfdiag].",
+        show_default="the nearest one here or above",
     ),
 ]
 Quiet = Annotated[

@@ -7,26 +7,27 @@ between the two is what the block NAME returns; the rest of the page is written 
 import inspect
 import re
 import typing
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from importlib.resources import files
 from pathlib import Path
-from textwrap import dedent
 
 import typer
 
 from perfdiag.classifiers import analysis
 from perfdiag.classifiers.diagnoses import all_diagnoses
-from perfdiag.classifiers.diagnosis import HEADINGS, Diagnosis
+from perfdiag.classifiers.diagnosis import Diagnose, Diagnosis
+from perfdiag.classifiers.explanation import explanation
 from perfdiag.cli.main import app
 from perfdiag.profiler.querying import describe_schema
 from perfdiag.trace_schemas.notices import NOTICE_KINDS
-from perfdiag.trace_schemas.report import LEAF_LABEL, Step
+from perfdiag.trace_schemas.report import LAYERS, LEAF_LABEL, Step
 from perfdiag.trace_schemas.sql_docs import TableDoc
 
-__all__ = ["PAGES", "commands", "fill"]
+__all__ = ["DIAGNOSES", "PAGES", "commands", "diagnosis_pages", "fill"]
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted((ROOT / "docs").glob("*.md"))
+DIAGNOSES = ROOT / "docs" / "diagnoses"
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
 EXAMPLE_STEP = 1
 
 _BLOCK = re.compile(r"(<!-- begin ([\w-]+) ?([^\n]*?) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -97,36 +98,46 @@ def notices(_: str) -> str:
 
 
 def diagnoses(_: str) -> str:
-    """Every diagnosis, from its metadata and the docstring of its module."""
-    found = [(one, inspect.getmodule(diagnose)) for one, diagnose in all_diagnoses()]
-    return "\n\n".join(_diagnosis(one, inspect.getdoc(module) or "") for one, module in found)
+    """The diagnoses by the layer that owns their fix, each with a link to its page."""
+    blocks = []
+    for layer in LAYERS:
+        rows = [
+            (f"[`{one.id}`]({one.id}.md)", f"{one.title}.")
+            for one, _ in all_diagnoses()
+            if one.layer == layer
+        ]
+        if rows:
+            blocks.append(f"## {layer}\n\n{_grid(('diagnosis', 'finds'), rows)}")
+    return "\n\n".join(blocks)
 
 
-def _diagnosis(one: Diagnosis, text: str) -> str:
+def diagnosis_pages() -> dict[str, str]:
+    """The page of each diagnosis, by the name of its file."""
+    return {f"{one.id}.md": _diagnosis(one, diagnose) for one, diagnose in all_diagnoses()}
+
+
+def _diagnosis(one: Diagnosis, diagnose: Diagnose) -> str:
     limits = [
         (f"`{name}`", f"{limit.value:g} {limit.unit}", limit.source)
         for name, limit in one.thresholds.items()
     ]
-    return "\n\n".join(
-        (
-            f"## {one.id}",
-            f"*{one.title}.* Owner: `{one.layer}`. Needs: {' and '.join(one.needs)} events.",
-            *_sections(text),
-            _grid(("threshold", "value", "from"), limits),
-            f"**Refuted by**: {one.refuted_by}.",
-        )
+    parts = dict(explanation(diagnose))
+    summary, references = parts.pop(""), parts.pop("References").splitlines()
+    needs = " and ".join(one.needs)
+    paragraphs = (
+        f"# {one.id}",
+        f"*{one.title}.* Owner: `{one.layer}`. Needs: {needs} events. Confidence where it fires: "
+        f"{one.confidence:.0%}.",
+        summary,
+        *(f"**{head}**: {' '.join(text.split())}" for head, text in parts.items()),
+        f"**How**: {one.how}",
+        f"**How to verify**: {one.verify}",
+        f"**Refuted if** {one.refuted_by}.",
+        _grid(("threshold", "value", "from"), limits),
+        "\n".join(("**References**", "", *(f"- {line}" for line in references))),
+        "[All diagnoses](README.md)",
     )
-
-
-def _sections(text: str) -> Iterator[str]:
-    """The sections of a docstring as paragraphs, each with its heading in bold."""
-    parts = re.split(rf"^({'|'.join(HEADINGS)}):?\n", text, flags=re.MULTILINE)[1:]
-    for heading, body in zip(parts[::2], parts[1::2], strict=True):
-        lines = dedent(body).strip().splitlines()
-        if heading == "References":
-            yield "\n".join((f"**{heading}**", "", *(f"- {line}" for line in lines)))
-        else:
-            yield f"**{heading}**: {' '.join(lines)}"
+    return "\n\n".join(paragraphs) + "\n"
 
 
 # --- the command line ---
@@ -237,3 +248,5 @@ BLOCKS: dict[str, Callable[[str], str]] = {
 if __name__ == "__main__":
     for path in PAGES:
         path.write_text(fill(path.read_text(encoding="utf-8")), encoding="utf-8")
+    for name, text in diagnosis_pages().items():
+        (DIAGNOSES / name).write_text(text, encoding="utf-8")

@@ -251,7 +251,26 @@ def _modules(recording: Recording, steps: int) -> list[Span]:
     depth = np.array([path.count(".") for path in paths])
     level = _readable_level(depth, slices.dur_ns[rows], MOST_PER_STEP * steps)
     chosen = np.flatnonzero(depth == level)
-    return _top_level(_spans(recording, rows[chosen], [paths[i] for i in chosen.tolist()]))
+    forward = _top_level(_spans(recording, rows[chosen], [paths[i] for i in chosen.tolist()]))
+    return _top_level([*forward, *_backward(recording, forward)])
+
+
+def _backward(recording: Recording, forward: list[Span]) -> list[Span]:
+    """What autograd runs for each module: a backward node bears the number of its operator."""
+    slices = recording.slices
+    number, thread = slices.args.get("sequence_number"), slices.args.get("fwd_thread")
+    if number is None or thread is None or not forward:
+        return []
+    behind = np.isin(number.rows, thread.rows[np.asarray(thread.values, np.int64) > 0])
+    ops, nodes = number.rows[~behind], number.rows[behind]
+    begins, ends = (np.array(side, np.int64) for side in list(zip(*forward, strict=True))[:2])
+    at = np.searchsorted(begins, slices.ts_ns[ops], "right") - 1
+    inside = (at >= 0) & (slices.ts_ns[ops] < ends[np.maximum(at, 0)])
+    known = number.values[~behind][inside].tolist()
+    module = {n: forward[i][2] for n, i in zip(known, at[inside].tolist(), strict=True) if n >= 0}
+    names = [module.get(n, "") for n in number.values[behind].tolist()]
+    spans = _spans(recording, nodes, names)
+    return [span for span in _top_level(spans) if span[2]]
 
 
 LEAST_SHARE = 0.8

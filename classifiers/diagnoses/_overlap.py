@@ -6,25 +6,44 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfdiag.classifiers.claims import Claim, claim
-from perfdiag.classifiers.diagnoses._shared import leaf_ns, split_by_step, windows, within
-from perfdiag.classifiers.diagnosis import Threshold
+from perfdiag.classifiers.diagnoses._shared import (
+    ask,
+    leaf_ns,
+    longest,
+    spell,
+    split_by_step,
+    windows,
+    within,
+)
+from perfdiag.classifiers.diagnosis import Proof, Threshold
 from perfdiag.classifiers.facts import RankFacts
-from perfdiag.classifiers.intervals import merge
-from perfdiag.trace_schemas.recording import Int64s
+from perfdiag.classifiers.intervals import cut, merge
+from perfdiag.profiler.model import Coded
+from perfdiag.trace_schemas.kernels import COLLECTIVE_OPS, classify_kernel
+from perfdiag.trace_schemas.recording import ABSENT, Int64s
 
 __all__ = [
     "COMPUTE_LANE",
     "HIDDEN",
     "LEAVES",
     "Exposed",
+    "at_most",
     "collectives",
     "exposed",
+    "heaviest",
     "lanes_of_compute",
+    "operations",
 ]
 
 Bools = NDArray[np.bool_]
 
 LEAVES = ("collective_transfer", "collective_wait", "collective_unsplit")
+
+SAYS_OPERATION = ("nccl:", "rccl:", "hccl:", "xccl:", "gloo:", "mpi:", "ucc:", "c10d::")
+"""How names of ranges begin that say what the collective in them does."""
+
+VAGUE = ("send_recv", "unknown")
+"""Sends and receives carry out exchanges too, and some kernels carry out everything."""
 
 COMPUTE_LANE = Threshold(
     0.1,
@@ -68,19 +87,53 @@ class Exposed:
         return claim(self.parts, LEAVES, low=low[self.step], high=high[self.step])
 
 
-def collectives(facts: RankFacts, *ops: str, on_compute_lanes: bool, least: float) -> Bools:
-    """(work,) the collectives on lanes with kernels, or those on lanes of their own.
+def operations(facts: RankFacts) -> Coded:
+    """(work,) what each collective does; '' for other work.
+
+    Where the kernel leaves it open, the range around its launch tells. Sends without a launch in
+    the trace belong to exchanges where their lane carries exchanges.
+    """
+    work, hosts, around = facts.model.work, facts.model.hosts, facts.origins.around
+    code = {op: number for number, op in enumerate(COLLECTIVE_OPS)}
+    vague = work.collective.where(*VAGUE)
+    if not vague.any():
+        return work.collective
+    codes = work.collective.map(lambda op: code.get(op, ABSENT), np.int32)
+    if len(hosts.id):
+        told = hosts.name.map(lambda name: code.get(_told(name), ABSENT), np.int32)[around]
+        known = vague & (around != ABSENT) & (told != ABSENT)
+        codes[known] = told[known]
+    exchange = vague & (codes == code["all_to_all"])
+    left = vague & (codes == code["send_recv"]) & (work.launch_id == ABSENT)
+    codes[left & np.isin(work.lane, np.unique(work.lane[exchange]))] = code["all_to_all"]
+    return Coded(codes, list(COLLECTIVE_OPS))
+
+
+def _told(name: str) -> str:
+    """What the name of a range says of the collective in it."""
+    if not name.startswith(SAYS_OPERATION):
+        return ""
+    op = classify_kernel(name).collective
+    return "" if op == "unknown" else op
+
+
+def collectives(
+    facts: RankFacts, *ops: str, on_compute_lanes: bool | None = None, least: float = 0.0
+) -> Bools:
+    """(work,) collectives of the device of the budget.
 
     Args:
         facts: the rank.
         ops: operations, all of them unless stated.
-        on_compute_lanes: which of the two.
+        on_compute_lanes: those on lanes with kernels, those on lanes of their own, or both.
         least: share of the kernels' time that makes a lane one of compute.
     """
     work = facts.model.work
-    mixed = np.isin(work.lane, lanes_of_compute(facts, least))
-    found = facts.here & work.kind.where("collective") & (mixed == on_compute_lanes)
-    return np.asarray(found & work.collective.where(*ops) if ops else found, np.bool_)
+    found = facts.here & work.kind.where("collective")
+    if on_compute_lanes is not None:
+        mixed = np.isin(work.lane, lanes_of_compute(facts, least))
+        found &= mixed == on_compute_lanes
+    return np.asarray(found & operations(facts).where(*ops) if ops else found, np.bool_)
 
 
 def exposed(facts: RankFacts, chosen: Bools) -> Exposed:
@@ -104,3 +157,32 @@ def _compute_without_collective(facts: RankFacts) -> Int64s:
     edges, active = facts.timeline.edges_ns, facts.timeline.active
     alone = (active & 3) == 1
     return within(merge(edges[:-1][alone], edges[1:][alone]), windows(facts))
+
+
+def at_most(facts: RankFacts, one: Claim) -> Int64s:
+    """(steps,) what a claim saves of each step at best."""
+    parts = cut((one.start_ns, one.end_ns), windows(facts))
+    time = leaf_ns(facts, *one.leaves, bounds=(parts.start_ns, parts.end_ns))
+    saved = np.bincount(parts.window, time * one.high[parts.interval], len(windows(facts)[0]))
+    return saved.astype(np.int64)
+
+
+def heaviest(facts: RankFacts, chosen: Bools) -> tuple[str, Proof]:
+    """A sentence on the kernels, of one operation on one lane, that take longest, and its proof.
+
+    Args:
+        facts: the rank.
+        chosen: (work,) which to look at, at least one; all of that operation and lane count.
+    """
+    work = facts.model.work
+    lanes = int(work.lane.max()) + 1
+    pair = (work.collective.codes.astype(np.int64) + 1) * lanes + work.lane
+    weight = np.bincount(pair[chosen], facts.length_ns[chosen])
+    mine = work.kind.where("collective") & (pair == int(np.argmax(weight)))
+    (op,), lane = work.collective.take(np.flatnonzero(mine)[:1]), int(np.argmax(weight)) % lanes
+    total, moved = int(facts.length_ns[mine].sum()), work.bytes[mine]
+    stream = facts.model.lanes.name.get(lane, f"lane {lane}").strip()
+    size = f", {moved.sum() / 1e6:.4g} MB" if (moved >= 0).all() and moved.any() else ""
+    kind = "Collectives of unknown kind" if op == "unknown" else f"Kernels of {op}"
+    proof = ask("ns", total, "perfdiag_collective_ns", op, lane, spots=longest(work, mine))
+    return f"{kind} on {stream} take most: {spell(total)} in the trace{size}.", proof

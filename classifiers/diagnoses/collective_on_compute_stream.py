@@ -9,7 +9,8 @@ Why it costs time:
 
 How it is told apart:
     By the lane of both. Streams that carry less than a tenth of the compute time (casts beside a
-    collective) are no streams of compute.
+    collective) are no streams of compute. Barriers, and sends and receives between the stages of a
+    pipeline, would wait on any stream: they have findings of their own.
 
 Example:
     Four times a matrix product of 100 us and an all-reduce of 150 us, all on stream 7.
@@ -36,6 +37,16 @@ from perfdiag.classifiers.diagnoses._shared import ask, count_of, longest, per_s
 from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits
 from perfdiag.classifiers.facts import RankFacts
 
+MOVABLE = (
+    "all_reduce",
+    "reduce_scatter",
+    "reduce",
+    "broadcast",
+    "all_gather",
+    "all_to_all",
+    "unknown",
+)
+
 DIAGNOSIS = Diagnosis(
     id="collective_on_compute_stream",
     layer="collectives",
@@ -57,7 +68,7 @@ DIAGNOSIS = Diagnosis(
 
 def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     """Look for collectives on the lanes of compute."""
-    here = collectives(facts, on_compute_lanes=True, least=limits["compute_lane"])
+    here = collectives(facts, *MOVABLE, on_compute_lanes=True, least=limits["compute_lane"])
     found = exposed(facts, here)
     if not len(found.rows):
         return DIAGNOSIS.quiet("No stream carries both kernels and collectives.")

@@ -22,7 +22,6 @@ What to do:
 References:
     https://docs.python.org/3/library/gc.html#gc.freeze
     https://github.com/pytorch/torchtitan/blob/main/torchtitan/tools/utils.py
-    https://engineering.fb.com/2024/06/12/data-infrastructure/training-large-language-models-at-scale-meta/
 """
 
 from perfdiag.classifiers.claims import claim

@@ -35,6 +35,7 @@ from perfdiag.classifiers.diagnoses._shared import (
     ask,
     host_time,
     leaf_in,
+    longest,
     per_step,
     share_of,
     spell,
@@ -103,13 +104,13 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
         f"launch, {spell(waits.sum() / count)} a kernel."
     )
     high = 1.0 - limits["node_gap"] / (gaps[1] - gaps[0])
-    device = facts.timeline.device
+    device, spots = facts.timeline.device, longest(facts.model.work, facts.kernels)
     return DIAGNOSIS.fires(
         why,
         [claim(gaps, ["launch", "host_other"], low=limits["part"] * high, high=high)],
         [
-            ask("ns", median, "perfdiag_median_kernel_ns", device),
-            ask("kernels", count, "perfdiag_kernel_count", device),
+            ask("ns", median, "perfdiag_median_kernel_ns", device, spots=spots),
+            ask("kernels", count, "perfdiag_kernel_count", device, spots=spots),
         ],
     )
 

@@ -26,14 +26,11 @@ References:
     https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html
 """
 
-import re
-
 import numpy as np
-from numpy.typing import NDArray
 
 from perfdiag.classifiers.claims import claim
+from perfdiag.classifiers.diagnoses._copies import after_copies, blocking, to_device
 from perfdiag.classifiers.diagnoses._shared import (
-    Intervals,
     ask,
     count_of,
     leaf_in,
@@ -41,12 +38,10 @@ from perfdiag.classifiers.diagnoses._shared import (
     per_step,
     share_of,
     spell,
+    union_of,
 )
 from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits, Threshold
 from perfdiag.classifiers.facts import RankFacts
-from perfdiag.classifiers.intervals import merge
-from perfdiag.profiler.model import Model
-from perfdiag.trace_schemas.recording import Int64s
 
 PINNED = Threshold(
     0.5,
@@ -73,26 +68,23 @@ DIAGNOSIS = Diagnosis(
     refuted_by="the copies stay as long from pinned memory, so that the link is the limit",
 )
 
-_TO_DEVICE = re.compile(r"HtoD|HostToDevice|\(Pageable ->")
-_ACROSS = re.compile(r"HtoD|DtoH|HostToDevice|DeviceToHost")
-
 
 def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     """Look for blocking copies that nothing hides."""
     work = facts.model.work
-    blocking = _blocking(facts.model)
-    rows = np.flatnonzero(blocking & (work.device == facts.timeline.device))
-    if not len(rows):
+    blocks = blocking(facts.model)
+    here = blocks & facts.here
+    if not here.any():
         return DIAGNOSIS.quiet("No copy from or to pageable memory, none by a blocking call.")
-    copies, refills = _intervals(facts, rows)
+    copies, refills = union_of(work, here), after_copies(facts, here & to_device(facts))
     exposed = leaf_in(facts, copies, "copy") + leaf_in(facts, refills, "sync")
     share = share_of(facts, exposed)
     if share < limits["share"]:
         return DIAGNOSIS.quiet(f"Blocking copies hold up the device for {share:.1%} of the time.")
-    total = int((work.end_ns - work.ts_ns)[blocking].sum())
-    pageable = int(work.name.map(lambda name: "Pageable" in name, np.bool_)[blocking].sum())
+    total = int((work.end_ns - work.ts_ns)[blocks].sum())
+    pageable = int(work.name.map(lambda name: "Pageable" in name, np.bool_)[blocks].sum())
     why = (
-        f"The host waits for {count_of(int(blocking.sum()), 'copy', 'copies')} between host and "
+        f"The host waits for {count_of(int(blocks.sum()), 'copy', 'copies')} between host and "
         f"device, {pageable} of them from or to pageable memory: {spell(total)} in all, and "
         f"{spell(per_step(facts, exposed))} of a step ({share:.0%}) in which nothing else runs."
     )
@@ -101,23 +93,5 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
         claim(refills, ["sync"], low=0.0, high=1.0),
     ]
     return DIAGNOSIS.fires(
-        why, claims, [ask("ns", total, "perfdiag_blocking_copy_ns", spots=longest(work, blocking))]
+        why, claims, [ask("ns", total, "perfdiag_blocking_copy_ns", spots=longest(work, blocks))]
     )
-
-
-def _blocking(model: Model) -> NDArray[np.bool_]:
-    """(work,) the rows of `perfdiag_blocking_copy`."""
-    work, calls = model.work, model.calls
-    pageable = work.name.map(lambda name: "Pageable" in name, np.bool_)
-    across = work.name.map(lambda name: bool(_ACROSS.search(name)), np.bool_)
-    waited = np.isin(work.launch_id, calls.id[calls.role.where("sync")]) & (work.launch_id >= 0)
-    return np.asarray(work.kind.where("copy") & (pageable | (across & waited)))
-
-
-def _intervals(facts: RankFacts, rows: Int64s) -> tuple[Intervals, Intervals]:
-    """The copies, and the idle times that begin where one to the device ends."""
-    work = facts.model.work
-    inward = work.name.map(lambda name: bool(_TO_DEVICE.search(name)), np.bool_)[rows]
-    starts, ends = facts.idle_gaps
-    after = np.isin(starts, work.end_ns[rows[inward]])
-    return merge(work.ts_ns[rows], work.end_ns[rows]), (starts[after], ends[after])

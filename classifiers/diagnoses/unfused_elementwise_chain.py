@@ -35,6 +35,7 @@ from perfdiag.classifiers.diagnoses._shared import (
     ask,
     count_of,
     leaf_in,
+    longest,
     per_step,
     share_of,
     spell,
@@ -83,14 +84,16 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     if not len(rows):
         return DIAGNOSIS.quiet("No chain of three elementwise kernels or more.")
     work = facts.model.work
-    length = (work.end_ns - work.ts_ns)[rows].astype(np.float64)
+    length = facts.length_ns[rows].astype(np.float64)
     spans = (work.ts_ns[rows], work.end_ns[rows])
     time = leaf_in(facts, merge(*spans), "memory_kernel")
     share = share_of(facts, time)
     if share < limits["share"]:
         return DIAGNOSIS.quiet(f"Chains of elementwise kernels take {share:.1%} of the time.")
     high = _fused_away(length, chain, limits["longest"])[chain]
-    family, total = _largest_family(facts, rows)
+    family, mine = _largest_family(facts, rows)
+    total = int(facts.length_ns[mine].sum())
+    spots = longest(work, mine)
     why = (
         f"{count_of(int(chain.max()) + 1, 'chain')} of {limits['shortest']:.0f} and more "
         f"elementwise kernels, {len(rows)} kernels in all, take {spell(per_step(facts, time))} of "
@@ -100,7 +103,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     return DIAGNOSIS.fires(
         why,
         [claim(spans, ["memory_kernel"], low=limits["shared"] * high, high=high)],
-        [ask("ns", total, "perfdiag_family_ns", facts.timeline.device, family)],
+        [ask("ns", total, "perfdiag_family_ns", facts.timeline.device, family, spots=spots)],
     )
 
 
@@ -134,11 +137,9 @@ def _fused_away(length: NDArray[np.float64], chain: Int64s, most: float) -> NDAr
     return 1.0 - np.maximum(longest, total / most) / np.maximum(total, 1)
 
 
-def _largest_family(facts: RankFacts, rows: Int64s) -> tuple[str, int]:
-    """The family that takes most of the chains, and the time of all its kernels."""
-    work = facts.model.work
-    length = work.end_ns - work.ts_ns
-    codes = work.family.codes[rows]
-    family = work.family.texts[int(np.argmax(np.bincount(codes, length[rows])))]
-    kernel = work.kind.where("kernel") & (work.device == facts.timeline.device)
-    return family, int(length[kernel & work.family.where(family)].sum())
+def _largest_family(facts: RankFacts, rows: Int64s) -> tuple[str, NDArray[np.bool_]]:
+    """The family that takes most of the chains, and (work,) which all its kernels are."""
+    family = facts.model.work.family
+    weights = np.bincount(family.codes[rows], facts.length_ns[rows])
+    name = family.texts[int(np.argmax(weights))]
+    return name, facts.kernels & family.where(name)

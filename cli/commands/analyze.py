@@ -76,6 +76,7 @@ def analyze(  # one parameter an option: typer reads them here
             show_default="600",
         ),
     ] = 600.0,
+    config: options.Config = None,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
@@ -86,9 +87,11 @@ def analyze(  # one parameter an option: typer reads them here
     """
     from perfdiag.classifiers import analysis
     from perfdiag.cli import output
+    from perfdiag.cli.config import read_config
     from perfdiag.cli.progress import progress_bar
 
     output.check_writable(output_, *paths)
+    configured = read_config(config)
     settings = analysis.Options(
         engine=engine,
         step_marker=step_marker,
@@ -97,6 +100,8 @@ def analyze(  # one parameter an option: typer reads them here
         max_memory_bytes=max_memory,
         deadline_s=deadline,
         time_range_ns=time_range,
+        thresholds=configured.thresholds,
+        config=configured.path,
     )
     with progress_bar(quiet=quiet) as advance:
         report = analysis.analyze(paths, settings, advance)

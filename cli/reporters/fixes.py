@@ -22,11 +22,16 @@ def note(report: Report) -> str:
     return f"together {duration(together)} a step ({share}); what fixes share counts once"
 
 
-def groups(report: Report) -> RenderableType:
-    """One block a layer."""
+def groups(report: Report, *, verbose: bool = False) -> RenderableType:
+    """One block a layer.
+
+    Args:
+        report: has fixes.
+        verbose: also how to verify each, what would refute it, and the SQL of its figures.
+    """
     blocks: list[RenderableType] = []
     for layer, fixes in fix_groups(report.fixes).items():
-        blocks += ["", Text(layer, "underline"), *(_fix(fix, report) for fix in fixes)]
+        blocks += ["", Text(layer, "underline"), *(_fix(fix, report, verbose) for fix in fixes)]
     return Group(*blocks[1:])
 
 
@@ -34,7 +39,7 @@ def _mean_step_ns(report: Report) -> float:
     return report.job.totals_ns.window / max(1, step_count(report))
 
 
-def _fix(fix: Fix, report: Report) -> RenderableType:
+def _fix(fix: Fix, report: Report, verbose: bool) -> RenderableType:
     head = Table.grid(expand=True, padding=(0, 2, 0, 0), pad_edge=False)
     head.add_column(ratio=1)
     head.add_column(justify="right", no_wrap=True)
@@ -42,7 +47,8 @@ def _fix(fix: Fix, report: Report) -> RenderableType:
     head.add_row(title, _saving(fix, _mean_step_ns(report)))
     body = Table.grid(padding=(0, 1, 0, 0), pad_edge=False)
     body.add_column(min_width=7, no_wrap=True)
-    for key, text in _explanation(fix, len(report.ranks)):
+    rows = [*_explanation(fix, report), *(_proof(fix) if verbose else ())]
+    for key, text in rows:
         body.add_row(Text(f"  {key}", "dim"), Text(sentence(text)))
     return Group(head, body)
 
@@ -54,12 +60,37 @@ def _saving(fix: Fix, step_ns: float) -> Text:
     return text.append(f"  {percent(fix.saving_ns_per_step, step_ns)}", "green")
 
 
-def _explanation(fix: Fix, n_ranks: int) -> Iterator[tuple[str, str]]:
+def _explanation(fix: Fix, report: Report) -> Iterator[tuple[str, str]]:
     yield "why", fix.why
+    if fix.regions:
+        yield "where", _where(fix)
     yield "how", fix.how
     if fix.saving_ns_per_step > 0:
         bounds = f"{duration(fix.saving_low_ns)} to {duration(fix.saving_high_ns)}"
-        yield "saves", f"{bounds} a step, {fix.confidence:.0%} sure{_whose(fix, n_ranks)}"
+        whose = _whose(fix, len(report.ranks)) + _when(fix, report)
+        yield "saves", f"{bounds} a step, {fix.confidence:.0%} sure{whose}"
+
+
+def _where(fix: Fix) -> str:
+    """The parts of the step and of the model, each with its share of the saving."""
+    kinds: dict[str, list[str]] = {"phase": [], "annotation": [], "module": []}
+    for place in fix.regions:
+        share = place.saving_ns_per_step / max(1, fix.saving_ns_per_step)
+        kinds[place.kind].append(f"{shorten(place.name, 60)} {share:.0%}")
+    return "; ".join(", ".join(names) for names in kinds.values() if names)
+
+
+def _proof(fix: Fix) -> Iterator[tuple[str, str]]:
+    yield "verify", fix.verify
+    yield "refuted", f"if {fix.refuted_by}."
+    for one in fix.evidence:
+        yield "sql", f"{one.sql}  -- {one.value:,.10g} {one.unit}"
+
+
+def _when(fix: Fix, report: Report) -> str:
+    """In which steps, where it is not in all of them."""
+    known = len({step.ordinal for rank in report.ranks for step in rank.steps})
+    return f", in {len(fix.steps)} of {known} steps" if 0 < len(fix.steps) < known else ""
 
 
 def _whose(fix: Fix, n_ranks: int) -> str:

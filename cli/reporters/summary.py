@@ -5,7 +5,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from perfdiag.trace_schemas.report import Collective, Fix, Label, Rank, Region, Report, Step
+from msgspec import structs
+
+from perfdiag.trace_schemas.report import (
+    Collective,
+    Fix,
+    Hotspot,
+    Label,
+    Rank,
+    Region,
+    Report,
+    Step,
+)
 
 __all__ = [
     "CollectiveRow",
@@ -13,6 +24,7 @@ __all__ = [
     "StepRow",
     "collective_rows",
     "fix_groups",
+    "hotspots",
     "pick_ranks",
     "pick_steps",
     "region_rows",
@@ -45,6 +57,7 @@ class RegionRow:
         agreeing: number of regions with that label, of the `n` that take any time.
         dur_ns: their windows together.
         budget_ns: their budgets together.
+        top: the work that takes longest in them, as far as each region names it.
     """
 
     kind: Literal["phase", "annotation", "module"]
@@ -54,6 +67,7 @@ class RegionRow:
     n: int
     dur_ns: int
     budget_ns: dict[str, int]
+    top: list[Hotspot]
 
 
 @dataclass(frozen=True)
@@ -136,7 +150,22 @@ def _sum_regions(regions: Sequence[Region]) -> RegionRow:
         n=sum(region.dur_ns > 0 for region in regions),
         dur_ns=sum(region.dur_ns for region in regions),
         budget_ns=dict(budget),
+        top=hotspots(spot for region in regions for spot in region.top),
     )
+
+
+def hotspots(spots: Iterable[Hotspot]) -> list[Hotspot]:
+    """Work of the same name and operator added up, the longest first."""
+    groups: dict[tuple[str, str], list[Hotspot]] = {}
+    for spot in spots:
+        groups.setdefault((spot.name, spot.op), []).append(spot)
+    added = [
+        structs.replace(
+            same[0], count=sum(s.count for s in same), dur_ns=sum(s.dur_ns for s in same)
+        )
+        for same in groups.values()
+    ]
+    return sorted(added, key=lambda spot: -spot.dur_ns)
 
 
 def collective_rows(collectives: Iterable[Collective]) -> list[CollectiveRow]:

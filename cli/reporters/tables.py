@@ -12,19 +12,32 @@ from perfdiag.cli.reporters.summary import (
     RegionRow,
     StepRow,
     collective_rows,
+    hotspots,
     pick_ranks,
     pick_steps,
     region_rows,
     step_count,
     step_rows,
 )
-from perfdiag.cli.reporters.units import clean, count, duration, percent, plural, shorten, size
-from perfdiag.trace_schemas.report import Label, Rank, Report
+from perfdiag.cli.reporters.units import (
+    clean,
+    count,
+    duration,
+    kernel_name,
+    percent,
+    plural,
+    shorten,
+    size,
+)
+from perfdiag.trace_schemas.report import Hotspot, Label, Rank, Report
 
 __all__ = ["tables"]
 
 _MOST_PARTS = 8
 """Annotations and modules shown: beyond those none explains much of a step."""
+_MOST_SPOTS = 6
+_WIDE = 110
+"""Characters a line from which on a part of the step also shows its longest work."""
 
 Block = tuple[str, str, Table]
 """A title, a remark, and the table."""
@@ -33,6 +46,7 @@ Block = tuple[str, str, Table]
 def tables(report: Report, console: Console) -> Iterator[Block]:
     """The tables that this report has something for, in reading order."""
     name_width = max(10, console.width // 4)
+    mostly = console.width // 4 if console.width >= _WIDE else 0
     regions = region_rows(report)
     phases = [row for row in regions if row.kind == "phase"]
     parts = sorted((r for r in regions if r.kind != "phase"), key=lambda row: -row.dur_ns)
@@ -42,11 +56,15 @@ def tables(report: Report, console: Console) -> Iterator[Block]:
     if len(steps) > 1 or any(row.step.coverage < 1 for row in steps):
         yield _steps(report, name_width)
     if phases:
-        yield "Phases", "mean of a step", _regions(phases, report, name_width)
+        yield "Phases", "mean of a step", _regions(phases, report, name_width, mostly)
     if parts:
         left_out = len(parts) - _MOST_PARTS
         note = f"the longest; {left_out:,} more in the JSON report" if left_out > 0 else ""
-        yield "Annotations and modules", note, _regions(parts[:_MOST_PARTS], report, name_width)
+        shown = _regions(parts[:_MOST_PARTS], report, name_width, mostly)
+        yield "Annotations and modules", note, shown
+    spots = hotspots(spot for rank in report.ranks for spot in rank.top)
+    if spots:
+        yield _longest(spots, report, console.width)
     if report.collectives:
         yield _collectives(report, name_width)
 
@@ -91,9 +109,10 @@ def _step_cells(row: StepRow, name_width: int, with_coverage: bool) -> list[str 
     return [*cells, coverage] if with_coverage else cells
 
 
-def _regions(rows: Sequence[RegionRow], report: Report, name_width: int) -> Table:
+def _regions(rows: Sequence[RegionRow], report: Report, name_width: int, mostly: int) -> Table:
+    """The parts of a step; `mostly`: room for the work that takes longest in each, 0 for none."""
     steps, whole = max(1, step_count(report)), report.job.totals_ns.window
-    table = _table("name", ">time", ">share", "bound by")
+    table = _table("name", ">time", ">share", "bound by", *["mostly"] * (mostly > 0))
     longest = max(1, *(row.dur_ns for row in rows))
     for row in rows:
         label = label_text(row.label)
@@ -104,9 +123,34 @@ def _regions(rows: Sequence[RegionRow], report: Report, name_width: int) -> Tabl
             duration(row.dur_ns / steps),
             percent(row.dur_ns, whole),
             label,
+            *[Text(_mostly(row, mostly), "dim")] * (mostly > 0),
             Bar(row.budget_ns, row.dur_ns / longest),
         )
     return table
+
+
+def _mostly(row: RegionRow, width: int) -> str:
+    """The work that takes longest in a part of the step, and its share of the part's time."""
+    if not row.top or not row.dur_ns:
+        return ""
+    spot = row.top[0]
+    share = f" {min(1.0, spot.dur_ns / row.dur_ns):.0%}"
+    return shorten(spot.op or spot.family, max(4, width - len(share))) + share
+
+
+def _longest(spots: Sequence[Hotspot], report: Report, width: int) -> Block:
+    """The device work that takes longest, by operator and name."""
+    steps, busy = max(1, step_count(report)), report.job.totals_ns.busy
+    table = _table("operator", "kernel", ">calls", ">time", ">busy", bar=False)
+    for spot in spots[:_MOST_SPOTS]:
+        table.add_row(
+            Text(shorten(spot.op or "-", width // 4)),
+            Text(kernel_name(spot.name, width // 3), "dim"),
+            count(spot.count / steps),
+            duration(spot.dur_ns / steps),
+            percent(spot.dur_ns, busy),
+        )
+    return "Longest work", "a step and rank; what overlaps counts each time", table
 
 
 def _ranks(report: Report) -> Block:

@@ -9,7 +9,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from perfdiag.cli.reporters import fixes, notices, tables
+from perfdiag.cli.reporters import findings, fixes, notices, tables
 from perfdiag.cli.reporters.bars import (
     LABEL_STYLE,
     LEAF_TEXT,
@@ -49,7 +49,10 @@ def _blocks(report: Report, console: Console, verbose: bool) -> Iterator[Rendera
     for title, note, table in tables.tables(report, console):
         yield section(title, note, table)
     if report.fixes:
-        yield section("What to do", fixes.note(report), fixes.groups(report))
+        yield section("What to do", fixes.note(report), fixes.groups(report, verbose=verbose))
+    if report.findings:
+        body = findings.table(report, verbose=verbose)
+        yield section("What was looked for", findings.note(report), body)
     if report.notices:
         yield section("Notices", notices.note(report), notices.table(report, verbose=verbose))
 

@@ -9,6 +9,7 @@ __all__ = [
     "clean",
     "count",
     "duration",
+    "kernel_name",
     "percent",
     "plural",
     "sentence",
@@ -111,6 +112,17 @@ def shorten(text: str, width: int) -> str:
         return text
     head, tail = (width - 1) - (width - 1) // 2, (width - 1) // 2
     return f"{_fit(text, head)}…{_fit(text[::-1], tail)[::-1]}"
+
+
+_SAYS_LITTLE = re.compile(
+    r"^void |at::native::|\(anonymous namespace\)::|<unnamed>::|^std::enable_if.*?>::type "
+)
+
+
+def kernel_name(name: str, width: int) -> str:
+    """The name of a kernel in at most `width` cells: its end goes, not what tells it apart."""
+    name = clean(_SAYS_LITTLE.sub("", name[:_LONGEST]))
+    return name if cell_len(name) <= width else f"{_fit(name, width - 1)}…"
 
 
 def _fit(text: str, width: int) -> str:

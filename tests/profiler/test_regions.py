@@ -294,3 +294,26 @@ def test_python_frames_that_are_no_modules_divide_nothing() -> None:
     with b.step(), b.frame("train.py(12): main"):
         b.launch(GEMM, 10)
     assert names(found(b)[1], "module") == []
+
+
+def test_backward_belongs_to_the_module_of_its_operator() -> None:
+    """A node of autograd bears its operator's number: its time is the module's too."""
+    b = KinetoBuilder()
+    with b.step():
+        with b.frame("nn.Module: Net_0"):
+            for layer in range(2):
+                with b.frame(f"nn.Module: Block_{layer}"), b.op("aten::mm", 5, sequence=layer):
+                    b.launch(GEMM, 100)
+        with b.backward_thread():
+            for layer in (1, 0):
+                node = "autograd::engine::evaluate_function: MmBackward0"
+                with b.op(node, 5, sequence=layer):
+                    b.launch(GEMM, 200)
+        b.sync()
+    regions = [(n, us) for n, us in of(found(b)[1], "module") if us and n != "other"]
+    assert [name.removeprefix("Net_0.") for name, _ in regions] == [
+        "Block_0",
+        "Block_1",
+        "Block_0",
+    ]
+    assert [us for _, us in regions[1:]] == [300, 200]

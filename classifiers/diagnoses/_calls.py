@@ -1,0 +1,79 @@
+"""Runtime calls that launches wait for, and what they cost the device."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perfdiag.classifiers.claims import Claim, claim
+from perfdiag.classifiers.diagnoses._shared import HOST_IDLE, Intervals, leaf_in, split_by_step
+from perfdiag.classifiers.facts import RankFacts
+from perfdiag.classifiers.intervals import covered, merge
+from perfdiag.trace_schemas.recording import Int64s
+
+__all__ = ["Stalls", "after_the_first", "of_launchers", "per_step_count", "stalls"]
+
+Bools = NDArray[np.bool_]
+
+
+def of_launchers(facts: RankFacts) -> Bools:
+    """(calls,) those of threads that launch work: what others call holds up no launch."""
+    lanes = np.append(np.unique(facts.model.work.launch_lane), facts.states.main_lane)
+    return np.isin(facts.model.calls.lane, lanes)
+
+
+def per_step_count(facts: RankFacts, calls: Bools) -> Int64s:
+    """(steps,) how many of some calls start in each step."""
+    steps, at = facts.model.steps, facts.model.calls.ts_ns[calls]
+    step = np.searchsorted(steps.ts_ns, at, "right") - 1
+    inside = (step >= 0) & (at < steps.end_ns[step])
+    return np.bincount(step[inside], minlength=len(steps.ts_ns)).astype(np.int64)
+
+
+def after_the_first(facts: RankFacts) -> Bools:
+    """(steps,) all but the first, in which a job starts up."""
+    return np.arange(len(facts.model.steps.ts_ns)) > 0
+
+
+class Stalls(NamedTuple):
+    """What calls cost the device.
+
+    Attributes:
+        under: the times of the calls.
+        refill: from the end of a call under which the device ran dry until work arrives again.
+        lost_ns: (steps,) idle time in both.
+    """
+
+    under: Intervals
+    refill: Intervals
+    lost_ns: Int64s
+
+    def claims(self, least: float) -> list[Claim]:
+        """Claims: at least this share of the time under the calls, perhaps all that follows."""
+        return [
+            claim(self.under, HOST_IDLE, low=least, high=1.0),
+            claim(self.refill, HOST_IDLE, low=0.0, high=1.0),
+        ]
+
+
+def stalls(facts: RankFacts, union: Intervals, steps: Bools) -> Stalls:
+    """Idle time under calls and after them.
+
+    Args:
+        facts: the rank.
+        union: the times of the calls, as `merge` gives them.
+        steps: (steps,) which steps count.
+    """
+    starts, ends = facts.idle_gaps
+    dry = covered(*union, starts)
+    call = np.searchsorted(union[0], starts[dry], "right") - 1
+    left = np.minimum(union[1][call], ends[dry])
+    under, refill = _in_steps(facts, union, steps), _in_steps(facts, (left, ends[dry]), steps)
+    both = merge(*(np.concatenate(sides) for sides in zip(under, refill, strict=True)))
+    return Stalls(under, refill, leaf_in(facts, both, *HOST_IDLE))
+
+
+def _in_steps(facts: RankFacts, intervals: Intervals, steps: Bools) -> Intervals:
+    """The parts of disjoint intervals that lie in some steps."""
+    (starts, ends), step = split_by_step(facts, intervals)
+    return starts[steps[step]], ends[steps[step]]

@@ -1,0 +1,102 @@
+"""The workers of the data loader make batches too slowly.
+
+What it finds:
+    Time in which the device is idle while the step waits for a batch out of the queue that worker
+    processes or a prefetching iterator fill.
+
+Why it costs time:
+    Workers hide the making of a batch behind the step as long as all of them together make one
+    batch a step. Where they cannot, the queue is empty, and the step takes as long as a batch.
+
+How it is told apart:
+    Most of the waits must lie in ranges that only a loader with workers has. A loader in line with
+    the step is the finding `loader_stall`. A wait in one step alone is the start of the workers at
+    the beginning of an epoch; a queue that holds a batch is read in microseconds.
+
+Example:
+    `enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__` for 9 ms of each step of 14 ms.
+
+What to do:
+    Add workers while there are cores for them, and then make a batch cheaper. Twice the workers
+    leave a step that is half as long, or the rest of the step if that is longer.
+
+References:
+    https://docs.pytorch.org/docs/stable/data.html#multi-process-data-loading
+    https://docs.nvidia.com/deeplearning/dali/user-guide/docs/index.html
+    https://www.tensorflow.org/guide/data_performance
+"""
+
+import numpy as np
+
+from perfdiag.classifiers.claims import claim
+from perfdiag.classifiers.diagnoses._loaders import loading, saved_by_workers, works_ahead
+from perfdiag.classifiers.diagnoses._shared import (
+    count_of,
+    leaf_ns,
+    per_step,
+    share_of,
+    spell,
+    windows,
+)
+from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits, Threshold
+from perfdiag.classifiers.facts import RankFacts
+from perfdiag.trace_schemas.recording import Int64s
+
+FASTER = Threshold(
+    2, "times", "a choice: twice the workers, or half the work on a batch, is within reach"
+)
+STEPS = Threshold(3, "steps", "a choice: of fewer steps none can be called the exception")
+
+DIAGNOSIS = Diagnosis(
+    id="loader_workers_starved",
+    layer="input-pipeline",
+    title="The workers of the data loader are too slow",
+    title_ok="No step waits for workers of the data loader",
+    needs=("device", "host"),
+    confidence=0.8,
+    thresholds={"share": MATERIAL, "faster": FASTER, "steps": STEPS},
+    how=(
+        "DataLoader(num_workers=...) up to len(os.sched_getaffinity(0)) over the ranks of a node, "
+        "persistent_workers=True and prefetch_factor=4 (PyTorch 1.7 or later; Trainer: "
+        "dataloader_num_workers, dataloader_prefetch_factor; Megatron-LM: --num-workers). Then "
+        "decode and augment less for each batch: data prepared beforehand, NVIDIA DALI or "
+        "torchvision.transforms.v2 on the device, large shards in place of small files. "
+        "tf.data: map(..., num_parallel_calls=tf.data.AUTOTUNE) and prefetch(tf.data.AUTOTUNE)."
+    ),
+    verify="Record again: the leaf `input` of the step's budget shrinks, and the step with it.",
+    refuted_by="a loop over the loader alone, without the model, takes far less than a step a batch",
+)
+
+
+def diagnose(facts: RankFacts, limits: Limits) -> Finding:
+    """Look for idle time in which the step waits for the queue of the workers."""
+    waits = leaf_ns(facts, "input")
+    share = share_of(facts, waits)
+    if share < limits["share"]:
+        return DIAGNOSIS.quiet(f"{share:.1%} of the time is spent waiting for input.")
+    if not works_ahead(facts):
+        return DIAGNOSIS.quiet("No waits for a loader that works ahead.")
+    if _without_the_worst(facts, waits, limits["steps"]) < limits["share"]:
+        return DIAGNOSIS.quiet(
+            f"Workers are waited for in one step alone ({share:.1%} of the time): they start there."
+        )
+    name, total, count, proof = loading(facts)
+    why = (
+        f"The device is idle for {spell(per_step(facts, waits))} of a step ({share:.0%}) while the "
+        f"step waits for a batch: {count_of(count, 'range')} {name!r}, {spell(total)} in all. The "
+        "loader works ahead, too slowly."
+    )
+    starts, ends = windows(facts)
+    low, mid = saved_by_workers(facts, waits, ends - starts, limits["faster"])
+    return DIAGNOSIS.fires(
+        why, [claim((starts, ends), ["input"], low=low, mid=mid, high=1.0)], [proof]
+    )
+
+
+def _without_the_worst(facts: RankFacts, waits: Int64s, least: float) -> float:
+    """Share of the waits without the step that waits longest, if there are steps enough."""
+    if facts.trusted.sum() < least:
+        return share_of(facts, waits)
+    others = waits.copy()
+    others[np.argmax(np.where(facts.trusted, waits, -1))] = 0
+    return share_of(facts, others)

@@ -1,0 +1,54 @@
+"""Thresholds that a user sets decide, and the report says which they were."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from examples import loader_stall
+
+from perfdiag.classifiers.analysis import Options, analyze
+from perfdiag.classifiers.diagnoses import all_diagnoses
+from perfdiag.classifiers.thresholds import fingerprint, tuned_diagnoses
+from perfdiag.trace_schemas.errors import UsageError
+
+
+def test_nothing_set_changes_nothing() -> None:
+    """Without overrides the diagnoses are as they were written, with the same hash."""
+    assert tuned_diagnoses({}) == all_diagnoses()
+    assert fingerprint(tuned_diagnoses({})) == fingerprint(all_diagnoses())
+
+
+def test_a_value_is_replaced_and_keeps_its_source() -> None:
+    """Unit and source of a threshold stay; others stay as they are."""
+    tuned = {d.id: d for d, _ in tuned_diagnoses({"loader_stall": {"share": 0.5}})}
+    usual = {d.id: d for d, _ in all_diagnoses()}
+    mine, before = tuned.pop("loader_stall"), usual.pop("loader_stall")
+    assert tuned == usual
+    assert mine.limits == {**before.limits, "share": 0.5}
+    assert mine.thresholds["share"].source == before.thresholds["share"].source
+
+
+@pytest.mark.parametrize(
+    ("overrides", "problem"),
+    [
+        ({"loader": {"share": 1.0}}, "no diagnosis 'loader'"),
+        ({"loader_stall": {"shares": 1.0}}, "no threshold 'shares'; it has share, "),
+    ],
+)
+def test_unknown_names_are_wrong_usage(overrides: Any, problem: str) -> None:
+    """A typing error must not go unnoticed: the usual threshold would decide."""
+    with pytest.raises(UsageError, match=problem):
+        tuned_diagnoses(overrides)
+
+
+def test_they_decide_and_are_reported(tmp_path: Path) -> None:
+    """A loader that takes two thirds of a step is no fix where only 90 % count."""
+    path = str(loader_stall.fires().write(tmp_path / "trace.json"))
+    usual = analyze([path], Options())
+    limits = {"loader_stall": {"share": 0.9}}
+    strict = analyze([path], Options(thresholds=limits, config="perfdiag.toml"))
+    assert [fix.id for fix in usual.fixes] == ["loader_stall"]
+    assert strict.fixes == []
+    assert strict.thresholds.overridden == limits
+    assert strict.thresholds.config == "perfdiag.toml"
+    assert strict.thresholds.sha256 != usual.thresholds.sha256
