@@ -3,13 +3,20 @@
 import re
 import runpy
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from plain_model import facts_of
 from rich.text import Text
 
+from perfdiag.classifiers.diagnosis import HEADINGS
+from perfdiag.classifiers.explanation import explanation
+from perfdiag.classifiers.findings import diagnose_rank
+from perfdiag.classifiers.fixes import rank_fixes
+from perfdiag.classifiers.verdicts import judge_rank
 from perfdiag.cli.main import app
 from perfdiag.profiler.querying import describe_schema
 from perfdiag.trace_schemas import report
@@ -113,6 +120,29 @@ def test_every_diagnosis_has_its_page(generator: dict[str, Any]) -> None:
     index = pages.pop("README.md")
     assert pages == generator["diagnosis_pages"]()
     assert sorted(re.findall(r"\]\((\w+\.md)\)", index)) == sorted(pages)
+
+
+def test_the_worked_example_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `CONTRIBUTING.md` writes fires on the job that it shows, and not on the other."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for name, block in zip(
+        ("worked", "shown"),
+        re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE),
+        strict=True,
+    ):
+        (tmp_path / f"{name}.py").write_text(block, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    worked, shown = import_module("worked"), import_module("shown")
+    assert tuple(explanation(worked.diagnose))[1:] == HEADINGS
+    facts = facts_of(shown.fires())
+    known = [(worked.DIAGNOSIS, worked.diagnose)]
+    found = diagnose_rank(facts, known, judge_rank(facts).unknown)
+    (fix,) = rank_fixes([found])
+    savings = (fix.saving_low_ns, fix.saving_ns_per_step, fix.saving_high_ns)
+    assert savings == tuple(1000 * us for us in shown.SAVING_US)
+    facts = facts_of(shown.quiet())
+    (finding,) = diagnose_rank(facts, known, judge_rank(facts).unknown).findings
+    assert finding.status == "quiet"
 
 
 def test_every_public_table_is_documented() -> None:

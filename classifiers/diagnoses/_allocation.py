@@ -11,7 +11,7 @@ from perfdiag.classifiers.facts import RankFacts
 from perfdiag.profiler.model import Calls
 from perfdiag.trace_schemas.recording import ABSENT, Int64s
 
-__all__ = ["REPEATED", "allocating", "retries", "steps_at_the_limit"]
+__all__ = ["REPEATED", "allocating", "recurs", "retries", "steps_at_the_limit"]
 
 Bools = NDArray[np.bool_]
 
@@ -20,7 +20,9 @@ REPEATED = Threshold(
 )
 """In how many steps of the second half something must occur to be a habit."""
 
-_TAKES = re.compile(r"(?:cuda|hip)(?:Ext)?Malloc(?!Async|Host)|(?:cu|hip)Mem(?:Alloc(?!Host)|Create)")
+_TAKES = re.compile(
+    r"(?:cuda|hip)(?:Ext)?Malloc(?!Async|Host)|(?:cu|hip)Mem(?:Alloc(?!Host)|Create)"
+)
 _GIVES = re.compile(r"(?:cuda|hip)Free(?!Async|Host)|(?:cu|hip)Mem(?:Free(?!Host)|Unmap|Release)")
 
 
@@ -53,7 +55,7 @@ def retries(facts: RankFacts) -> Bools:
 
 def steps_at_the_limit(facts: RankFacts, least: float) -> Bools:
     """(steps,) those with retries, the first one apart; none where they are no habit."""
-    having = (per_step_count(facts, retries(facts) & of_launchers(facts)) > 0)
+    having = per_step_count(facts, retries(facts) & of_launchers(facts)) > 0
     having &= after_the_first(facts)
     return having & recurs(having, least)
 

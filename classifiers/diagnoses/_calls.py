@@ -6,12 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfdiag.classifiers.claims import Claim, claim
+from perfdiag.classifiers.diagnoses._issuer import waits
 from perfdiag.classifiers.diagnoses._shared import HOST_IDLE, Intervals, leaf_in, split_by_step
 from perfdiag.classifiers.facts import RankFacts
-from perfdiag.classifiers.intervals import covered, merge
+from perfdiag.classifiers.intervals import covered, cut, merge
 from perfdiag.trace_schemas.recording import Int64s
 
-__all__ = ["Stalls", "after_the_first", "of_launchers", "per_step_count", "stalls"]
+__all__ = ["Stalls", "after_the_first", "held_up", "of_launchers", "per_step_count", "stalls"]
 
 Bools = NDArray[np.bool_]
 
@@ -35,11 +36,18 @@ def after_the_first(facts: RankFacts) -> Bools:
     return np.arange(len(facts.model.steps.ts_ns)) > 0
 
 
+def held_up(facts: RankFacts, union: Intervals) -> Intervals:
+    """The parts of disjoint intervals in which the device waits for a launch that is to come."""
+    waiting = waits(facts)
+    parts = cut(union, merge(waiting.start_ns, waiting.end_ns))
+    return merge(parts.start_ns, parts.end_ns)
+
+
 class Stalls(NamedTuple):
     """What calls cost the device.
 
     Attributes:
-        under: the times of the calls.
+        under: the times of the calls in which the device waits for a launch.
         refill: from the end of a call under which the device ran dry until work arrives again.
         lost_ns: (steps,) idle time in both.
     """
@@ -68,7 +76,8 @@ def stalls(facts: RankFacts, union: Intervals, steps: Bools) -> Stalls:
     dry = covered(*union, starts)
     call = np.searchsorted(union[0], starts[dry], "right") - 1
     left = np.minimum(union[1][call], ends[dry])
-    under, refill = _in_steps(facts, union, steps), _in_steps(facts, (left, ends[dry]), steps)
+    under = _in_steps(facts, held_up(facts, union), steps)
+    refill = _in_steps(facts, (left, ends[dry]), steps)
     both = merge(*(np.concatenate(sides) for sides in zip(under, refill, strict=True)))
     return Stalls(under, refill, leaf_in(facts, both, *HOST_IDLE))
 

@@ -33,11 +33,13 @@ class Waits(NamedTuple):
     Attributes:
         start_ns, end_ns: from when the device is idle until the launch.
         lane: the thread that makes the launch.
+        drained: whether some thread that launches was waiting for the device when it ran dry.
     """
 
     start_ns: Int64s
     end_ns: Int64s
     lane: Int64s
+    drained: Bools
 
 
 def waits(facts: RankFacts) -> Waits:
@@ -48,9 +50,12 @@ def waits(facts: RankFacts) -> Waits:
     at = np.searchsorted(work.ts_ns[rows], ends)
     starts, row = starts[at < len(rows)], rows[at[at < len(rows)]]
     late = work.launch_ts_ns[row] > starts
-    row = row[late]
+    starts, row = starts[late], row[late]
     until = np.minimum(work.launch_ts_ns[row], work.ts_ns[row])
-    return Waits(starts[late], until, work.launch_lane[row])
+    drained = np.zeros(len(row), bool)
+    for lane in np.unique(work.launch_lane).tolist():
+        drained |= facts.states.blocked_since(lane, starts)
+    return Waits(starts, until, work.launch_lane[row], drained)
 
 
 def minus(intervals: Intervals, *unions: Intervals) -> Intervals:

@@ -30,7 +30,9 @@ Shares = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 def works_ahead(facts: RankFacts) -> bool:
     """Whether the waits for input lie in ranges of a loader that works ahead, most of them."""
-    queue = ranges(facts, lambda name: classify_range(name) == "input" and bool(_AHEAD.search(name)))
+    queue = ranges(
+        facts, lambda name: classify_range(name) == "input" and bool(_AHEAD.search(name))
+    )
     waits = leaf_in(facts, union_of(facts.model.hosts, queue), "input")
     return bool(waits.sum() > 0 and 2 * waits.sum() >= leaf_ns(facts, "input").sum())
 

@@ -1,6 +1,7 @@
 """Collectives and the compute that could hide them."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,24 +21,41 @@ from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.intervals import cut, merge
 from perfdiag.profiler.model import Coded
 from perfdiag.trace_schemas.kernels import COLLECTIVE_OPS, classify_kernel
-from perfdiag.trace_schemas.recording import ABSENT, Int64s
+from perfdiag.trace_schemas.recording import ABSENT, Int32s, Int64s
 
 __all__ = [
     "COMPUTE_LANE",
     "HIDDEN",
     "LEAVES",
+    "MOVABLE",
+    "TINY",
+    "Bools",
     "Exposed",
+    "Kind",
     "at_most",
     "collectives",
     "exposed",
     "heaviest",
     "lanes_of_compute",
+    "main_kind",
+    "numbered",
     "operations",
 ]
 
 Bools = NDArray[np.bool_]
 
 LEAVES = ("collective_transfer", "collective_wait", "collective_unsplit")
+
+MOVABLE = (
+    "all_reduce",
+    "reduce_scatter",
+    "reduce",
+    "broadcast",
+    "all_gather",
+    "all_to_all",
+    "unknown",
+)
+"""Operations that carry data for all: no barriers, no sends between two ranks."""
 
 SAYS_OPERATION = ("nccl:", "rccl:", "hccl:", "xccl:", "gloo:", "mpi:", "ucc:", "c10d::")
 """How names of ranges begin that say what the collective in them does."""
@@ -54,6 +72,8 @@ COMPUTE_LANE = Threshold(
 HIDDEN = Threshold(
     0.5, "share of what compute could hide", "a choice: the last bucket has nothing to hide behind"
 )
+
+TINY = Threshold(8, "bytes", "one element of the widest type: it synchronises and carries nothing")
 
 
 def lanes_of_compute(facts: RankFacts, least: float = COMPUTE_LANE.value) -> Int64s:
@@ -167,22 +187,58 @@ def at_most(facts: RankFacts, one: Claim) -> Int64s:
     return saved.astype(np.int64)
 
 
-def heaviest(facts: RankFacts, chosen: Bools) -> tuple[str, Proof]:
-    """A sentence on the kernels, of one operation on one lane, that take longest, and its proof.
+def numbered(*keys: Int64s | Int32s) -> Int64s:
+    """(n,) the same number, from 0 on, where all of some (n,) keys are the same."""
+    if not len(keys[0]):
+        return np.empty(0, np.int64)
+    _, number = np.unique(np.stack(keys), axis=1, return_inverse=True)
+    return np.asarray(number, np.int64)
+
+
+class Kind(NamedTuple):
+    """The collectives of one operation on one lane, as `perfdiag_collective` names it.
+
+    Attributes:
+        op, lane: of all of them.
+        rows: of `Work`, in the whole trace.
+        words: how a sentence names them.
+    """
+
+    op: str
+    lane: int
+    rows: Int64s
+    words: str
+
+
+def main_kind(facts: RankFacts, chosen: Bools, weight: Int64s) -> Kind:
+    """The kind of some collectives that weighs most.
 
     Args:
         facts: the rank.
-        chosen: (work,) which to look at, at least one; all of that operation and lane count.
+        chosen: (work,) which to look at, at least one.
+        weight: (work,) of each.
     """
     work = facts.model.work
     lanes = int(work.lane.max()) + 1
     pair = (work.collective.codes.astype(np.int64) + 1) * lanes + work.lane
-    weight = np.bincount(pair[chosen], facts.length_ns[chosen])
-    mine = work.kind.where("collective") & (pair == int(np.argmax(weight)))
-    (op,), lane = work.collective.take(np.flatnonzero(mine)[:1]), int(np.argmax(weight)) % lanes
-    total, moved = int(facts.length_ns[mine].sum()), work.bytes[mine]
+    most = int(np.argmax(np.bincount(pair[chosen], weight[chosen])))
+    rows = np.flatnonzero(work.kind.where("collective") & (pair == most))
+    op, lane = work.collective.take(rows[:1])[0], most % lanes
     stream = facts.model.lanes.name.get(lane, f"lane {lane}").strip()
+    named = "Collectives of unknown kind" if op == "unknown" else f"Kernels of {op}"
+    return Kind(op, lane, rows, f"{named} on {stream}")
+
+
+def heaviest(facts: RankFacts, chosen: Bools) -> tuple[str, Proof]:
+    """A sentence on the kind of some collectives that takes longest, and its proof.
+
+    Args:
+        facts: the rank.
+        chosen: (work,) which to look at, at least one; all of that kind are counted.
+    """
+    work, kind = facts.model.work, main_kind(facts, chosen, facts.length_ns)
+    total, moved = int(facts.length_ns[kind.rows].sum()), work.bytes[kind.rows]
     size = f", {moved.sum() / 1e6:.4g} MB" if (moved >= 0).all() and moved.any() else ""
-    kind = "Collectives of unknown kind" if op == "unknown" else f"Kernels of {op}"
-    proof = ask("ns", total, "perfdiag_collective_ns", op, lane, spots=longest(work, mine))
-    return f"{kind} on {stream} take most: {spell(total)} in the trace{size}.", proof
+    spots = longest(work, kind.rows)
+    proof = ask("ns", total, "perfdiag_collective_ns", kind.op, kind.lane, spots=spots)
+    return f"{kind.words} take most: {spell(total)} in the trace{size}.", proof

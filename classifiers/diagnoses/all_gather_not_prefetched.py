@@ -64,9 +64,7 @@ DIAGNOSIS = Diagnosis(
 
 def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     """Look for all-gathers that run alone on their streams."""
-    gathers = collectives(
-        facts, "all_gather", on_compute_lanes=False, least=limits["compute_lane"]
-    )
+    gathers = collectives(facts, "all_gather", on_compute_lanes=False, least=limits["compute_lane"])
     here = gathers & ~_before_compute(facts)
     found = exposed(facts, here)
     if not len(found.rows):

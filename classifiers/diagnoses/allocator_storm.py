@@ -24,7 +24,7 @@ What to do:
     for each size. Where shapes change from step to step, pad them to a few sizes.
 
 References:
-    https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-alloc-conf
+    https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management
     https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
 """
 
@@ -61,7 +61,8 @@ DIAGNOSIS = Diagnosis(
     how=(
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (PyTorch 2.1 or later); take "
         "torch.cuda.empty_cache() and gc.collect() out of the loop; pad batches to a few fixed "
-        "shapes; pin buffers of the host once, not in each step. Libraries that allocate for "
+        "shapes; pin buffers of the host once, not in each step; TORCH_NCCL_AVOID_RECORD_STREAMS=1 "
+        "(2.1 to 2.7, the default since) lets memory of collectives be used again sooner. Libraries that allocate for "
         "themselves: give them a workspace or cudaMallocAsync (CUDA 11.2 or later). JAX: keep "
         "XLA_PYTHON_CLIENT_PREALLOCATE=true."
     ),
@@ -82,8 +83,8 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     settled = after_the_first(facts) & ~steps_at_the_limit(facts, limits["repeated"])
     if not recurs(settled & (counts > 0), limits["repeated"]):
         return DIAGNOSIS.quiet(
-            f"{count_of(int(chosen.sum()), 'allocation')} and releases, none as a habit of steps "
-            "that have memory left."
+            f"{count_of(int(chosen.sum()), 'call')} to allocate or release memory: no habit of the "
+            "steps after the first that have memory left."
         )
     found = stalls(facts, union_of(facts.model.calls, chosen), settled)
     share = share_of(facts, found.lost_ns)

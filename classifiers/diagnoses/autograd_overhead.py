@@ -64,9 +64,7 @@ from perfdiag.trace_schemas.recording import ABSENT
 Bools = NDArray[np.bool_]
 
 ENGINE = re.compile(r"^autograd::engine::|^torch::autograd::|^<backward op>$|Backward\d*$")
-NO_Bools = NDArray[np.bool_]
-
-ENGINE = re.compile(r"^(?:Compiled|Checkpoint|Graphed)\w*Backward")
+NO_ENGINE = re.compile(r"^(?:Compiled|Checkpoint|Graphed)\w*Backward")
 """Nodes whose inside is no engine: compiled code, a forward pass that runs again, a graph."""
 LAUNCHING = ("launch", "host_other")
 

@@ -30,22 +30,13 @@ import numpy as np
 from perfdiag.classifiers.diagnoses._overlap import (
     COMPUTE_LANE,
     HIDDEN,
+    MOVABLE,
     collectives,
     exposed,
 )
 from perfdiag.classifiers.diagnoses._shared import ask, count_of, longest, per_step, share_of, spell
 from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits
 from perfdiag.classifiers.facts import RankFacts
-
-MOVABLE = (
-    "all_reduce",
-    "reduce_scatter",
-    "reduce",
-    "broadcast",
-    "all_gather",
-    "all_to_all",
-    "unknown",
-)
 
 DIAGNOSIS = Diagnosis(
     id="collective_on_compute_stream",

@@ -23,8 +23,8 @@ What to do:
 
 References:
     https://github.com/deepseek-ai/DeepEP
-    https://docs.nvidia.com/megatron-core/developer-guide/latest/api-guide/moe.html
-    https://docs.pytorch.org/torchrec/
+    https://github.com/NVIDIA/Megatron-LM/blob/main/megatron/core/transformer/moe/README.md
+    https://github.com/pytorch/torchrec
 """
 
 from perfdiag.classifiers.diagnoses._overlap import (
@@ -60,12 +60,12 @@ DIAGNOSIS = Diagnosis(
     how=(
         "Experts: DeepEP with fp8 dispatch (Megatron: --moe-token-dispatcher-type flex "
         "--moe-enable-deepep), --overlap-moe-expert-parallel-comm and "
-        "--moe-shared-expert-overlap, fewer ranks in an expert group (--expert-model-parallel-size) "
-        "so that it stays within the node, a balanced router. Embeddings: TorchRec's "
-        "TrainPipelineSparseDist(), which exchanges the next batch under this one (TorchRec 0.2 or "
-        "later), quantised exchanges (qcomm_codecs_registry=), a better sharding plan. "
+        "--moe-shared-expert-overlap, an expert group within the node "
+        "(--expert-model-parallel-size), a balanced router. Embeddings: TorchRec's "
+        "TrainPipelineSparseDist(), which exchanges the next batch under this one, quantised "
+        "exchanges (qcomm_codecs_registry=), a better sharding plan. "
         "torch.distributed: all_to_all_single(async_op=True) and wait() where it is used (PyTorch "
-        "1.8)."
+        "1.8 or later)."
     ),
     verify=(
         "Record all ranks and look at them together: exposed exchanges shrink. If one rank arrives "
@@ -77,9 +77,7 @@ DIAGNOSIS = Diagnosis(
 
 def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     """Look for exchanges that run alone on their streams."""
-    here = collectives(
-        facts, "all_to_all", on_compute_lanes=False, least=limits["compute_lane"]
-    )
+    here = collectives(facts, "all_to_all", on_compute_lanes=False, least=limits["compute_lane"])
     found = exposed(facts, here)
     if not len(found.rows):
         return DIAGNOSIS.quiet("No all-to-all on a stream of its own.")

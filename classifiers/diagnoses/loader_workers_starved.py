@@ -64,7 +64,7 @@ DIAGNOSIS = Diagnosis(
         "tf.data: map(..., num_parallel_calls=tf.data.AUTOTUNE) and prefetch(tf.data.AUTOTUNE)."
     ),
     verify="Record again: the leaf `input` of the step's budget shrinks, and the step with it.",
-    refuted_by="a loop over the loader alone, without the model, takes far less than a step a batch",
+    refuted_by="a loop over the loader alone, without the model, needs far less for a batch",
 )
 
 

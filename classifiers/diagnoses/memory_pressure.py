@@ -21,8 +21,8 @@ What to do:
     device is enough. What the steps allocate beside the retries is saved as well.
 
 References:
-    https://docs.pytorch.org/docs/stable/generated/torch.cuda.memory.memory_stats.html
-    https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-alloc-conf
+    https://docs.pytorch.org/docs/stable/torch_cuda_memory.html
+    https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management
     https://docs.pytorch.org/docs/stable/checkpoint.html
 """
 

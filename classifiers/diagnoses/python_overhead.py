@@ -143,14 +143,15 @@ def _silent(facts: RankFacts) -> Intervals:
     """Times before a launch in which its thread, and the main one, do nothing with a name."""
     found, main = waits(facts), facts.states.main_lane
     quiet = _leaf(facts, "host_other")
+    engines = [backward(facts, lane) for lane in np.unique(facts.model.work.launch_lane).tolist()]
     parts = []
     for lane in np.unique(found.lane[found.lane != ABSENT]).tolist():
-        mine = found.lane == lane
+        mine = (found.lane == lane) & ~found.drained
         other = common(quiet, merge(found.start_ns[mine], found.end_ns[mine]))
         known = [named_work(facts, lane), named_work(facts, main), _waiting(facts, lane)]
-        parts.append(minus(other, *known, backward(facts, lane)))
+        parts.append(minus(other, *known, *engines))
     if not parts:
-        return quiet
+        return quiet[0][:0], quiet[1][:0]
     return merge(*(np.concatenate(side) for side in zip(*parts, strict=True)))
 
 

@@ -27,39 +27,31 @@ References:
     https://arxiv.org/abs/2006.15704
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
 from perfdiag.classifiers.claims import claim
 from perfdiag.classifiers.diagnoses._overlap import (
     LEAVES,
+    MOVABLE,
     TINY,
-    Bools,
     at_most,
-    carry_little,
     collectives,
+    main_kind,
+    numbered,
 )
 from perfdiag.classifiers.diagnoses._shared import ask, longest, per_step, share_of, spell
 from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits, Proof, Threshold
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.trace_schemas.recording import Int64s
 
-MERGEABLE = (
-    "all_reduce",
-    "reduce_scatter",
-    "reduce",
-    "broadcast",
-    "all_gather",
-    "all_to_all",
-    "unknown",
-)
 FOR_SMALL_MESSAGES = ("cross_device_reduce", "shot_all", "multimem", "quick", "lamport", "symk")
 """In the lower-cased names of kernels that are made for small messages."""
 
 SMALL = Threshold(
-    1 << 20, "bytes", "DDP's own first bucket, _DEFAULT_FIRST_BUCKET_BYTES: arxiv.org/abs/2006.15704"
+    1 << 20,
+    "bytes",
+    "DDP's own first bucket, _DEFAULT_FIRST_BUCKET_BYTES: arxiv.org/abs/2006.15704",
 )
 SHORT = Threshold(
     50_000, "ns", "a choice: ten times an empty kernel, and what 1 MiB takes at 20 GB/s"
@@ -100,36 +92,72 @@ DIAGNOSIS = Diagnosis(
 )
 
 
-class Kinds(NamedTuple):
-    """Collectives by operation and lane.
-
-    Attributes:
-        rows: of `Work`.
-        kind, step: (rows,) number of each one's kind, and its step.
-        saved: (rows,) share of each one's length that merging saves at best.
-    """
-
-    rows: Int64s
-    kind: Int64s
-    step: Int64s
-    saved: NDArray[np.float64]
-
-
 def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     """Look for kinds of collectives that are many and small."""
-    found = _merged(facts, _candidates(facts, limits), limits)
-    if not len(found.rows):
+    rows, saved = _merged(facts, _candidates(facts, limits), limits)
+    if not len(rows):
         return DIAGNOSIS.quiet("No kind of small collectives occurs often in a step.")
-    work, rows = facts.model.work, found.rows
-    one = claim((work.ts_ns[rows], work.end_ns[rows]), LEAVES, low=0.0, high=found.saved)
+    work = facts.model.work
+    one = claim((work.ts_ns[rows], work.end_ns[rows]), LEAVES, low=0.0, high=saved)
     lost = at_most(facts, one)
     share = share_of(facts, lost)
     if share < limits["share"]:
         return DIAGNOSIS.quiet(f"Latency of small collectives takes {share:.1%} of the time.")
+    often = len(rows) / len(facts.model.steps.ts_ns)
     most, proof = _most_frequent(facts, rows)
     why = (
-        f"Small collectives, {len(rows) / facts.model.steps.ts_ns.size:.3g} a step, hold up the "
-        f"device; up to {spell(per_step(facts, lost))} of a step ({share:.0%}) is start-up time that "
-        f"fewer and larger ones would not need. {most}"
+        f"{often:.3g} small collectives a step: up to {spell(per_step(facts, lost))} of it "
+        f"({share:.0%}) is start-up time that fewer and larger ones would not need. {most}"
     )
     return DIAGNOSIS.fires(why, [one], [proof])
+
+
+def _candidates(facts: RankFacts, limits: Limits) -> Int64s:
+    """Rows of collectives in steps that could be merged."""
+    work, (begin, until) = facts.model.work, facts.span_ns
+    tiny = (work.bytes >= 0) & (work.bytes <= limits["tiny"])
+    special = work.name.map(_for_small_messages, np.bool_)
+    inside = (work.ts_ns >= begin) & (work.ts_ns < until) & (facts.length_ns > 0)
+    return np.flatnonzero(collectives(facts, *MOVABLE) & ~tiny & ~special & inside)
+
+
+def _for_small_messages(name: str) -> bool:
+    lower = name.lower()
+    return any(part in lower for part in FOR_SMALL_MESSAGES)
+
+
+def _merged(facts: RankFacts, rows: Int64s, limits: Limits) -> tuple[Int64s, NDArray[np.float64]]:
+    """Small ones of kinds that are many and mostly small, and the share that merging saves."""
+    work, steps = facts.model.work, len(facts.model.steps.ts_ns)
+    kind = numbered(work.collective.codes[rows], work.lane[rows])
+    unknown, short = work.bytes[rows] < 0, facts.length_ns[rows] < limits["short"]
+    small = np.where(unknown, short, work.bytes[rows] < limits["small"])
+    often = np.bincount(kind, small) >= limits["many"] * steps
+    mostly = np.bincount(kind, small) > np.bincount(kind) / 2
+    kept = small & (often & mostly)[kind]
+    return rows[kept], _saved(facts, rows[kept], kind[kept], limits)
+
+
+def _saved(facts: RankFacts, rows: Int64s, kind: Int64s, limits: Limits) -> NDArray[np.float64]:
+    """(rows,) share of each one's length: the start-up time, but for those that remain."""
+    work, steps = facts.model.work, facts.model.steps
+    length = facts.length_ns[rows].astype(np.float64)
+    startup = np.full(int(kind.max(initial=-1)) + 1, np.inf)
+    np.minimum.at(startup, kind, length)
+    step = np.searchsorted(steps.ts_ns, work.ts_ns[rows], "right") - 1
+    cell = kind * len(steps.ts_ns) + step
+    carried = np.bincount(cell, np.maximum(work.bytes[rows], 0))[cell]
+    remain = np.maximum(np.ceil(carried / limits["bucket"]), 1.0) / np.bincount(cell)[cell]
+    saved: NDArray[np.float64] = startup[kind] / length * (1.0 - np.minimum(remain, 1.0))
+    return saved
+
+
+def _most_frequent(facts: RankFacts, rows: Int64s) -> tuple[str, Proof]:
+    """A sentence on the kind that is most frequent, and its proof."""
+    chosen = np.zeros(len(facts.length_ns), bool)
+    chosen[rows] = True
+    kind = main_kind(facts, chosen, np.ones(len(chosen), np.int64))
+    number = len(kind.rows)
+    spots = longest(facts.model.work, kind.rows)
+    proof = ask("collectives", number, "perfdiag_collective_count", kind.op, kind.lane, spots=spots)
+    return f"{kind.words} are most frequent: {number} in the trace.", proof

@@ -27,11 +27,6 @@ def with_blocking_call(b: KinetoBuilder) -> KinetoBuilder:
     return b
 
 
-def test_half_of_a_pageable_copy_is_saved_at_least(examine: Any) -> None:
-    """Pinned memory is twice as fast, and a copy beside the compute costs nothing."""
-    assert examine(job(pageable=True)).savings_us("pageable_copy") == (250, 375, 500)
-
-
 def test_a_blocking_call_costs_the_refill_too(examine: Any) -> None:
     """After a call that blocks, launch (4 us) and start (2 us) of the kernel come on top."""
     blocking = with_blocking_call(job(pageable=True))
@@ -43,19 +38,7 @@ def test_a_pinned_copy_is_none(examine: Any) -> None:
     assert examine(job(pageable=False)).status("pageable_copy") == "quiet"
 
 
-def test_a_copy_under_compute_is_free(examine: Any) -> None:
-    """A pageable copy that a kernel hides is not reported."""
-    b = KinetoBuilder()
-    for _ in range(3):
-        with b.step():
-            b.launch(GEMM, 1000)
-            b.copy("HtoD", 3_000_000, 500, pageable=True, stream=21)
-            b.sync()
-    assert examine(b).status("pageable_copy") == "quiet"
-
-
-def test_the_evidence_can_be_asked_for(examine: Any) -> None:
-    """The query returns the time of all three copies, by either sign."""
-    expected = [(1_500_000, 1_500_000)]
-    assert examine(job(pageable=True)).answers("pageable_copy") == expected
-    assert examine(with_blocking_call(job(pageable=True))).answers("pageable_copy") == expected
+def test_copies_by_a_blocking_call_can_be_asked_for(examine: Any) -> None:
+    """The query returns the time of all three copies by the sign of their call as well."""
+    blocking = with_blocking_call(job(pageable=True))
+    assert examine(blocking).answers("pageable_copy") == [(1_500_000, 1_500_000)]

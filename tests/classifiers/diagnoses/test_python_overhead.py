@@ -1,0 +1,72 @@
+"""Python between operators."""
+
+from collections.abc import Callable
+from typing import Any
+
+from kineto_builder import GEMM, KinetoBuilder
+
+
+def job(pause: Callable[[KinetoBuilder, int], object], steps: int = 2) -> KinetoBuilder:
+    """Ten kernels of 20 us in each step, and something before each of them."""
+    b = KinetoBuilder()
+    for _ in range(steps):
+        with b.step():
+            for number in range(10):
+                pause(b, number)
+                with b.op("aten::linear", 10):
+                    b.launch(GEMM, 20)
+    return b
+
+
+def test_time_inside_operators_is_the_operators(examine: Any) -> None:
+    """A slow dispatch is no Python."""
+    assert examine(job(lambda b, _: b.op("aten::empty", 60))).status("python_overhead") == "quiet"
+
+
+def test_a_frame_is_named_where_there_are_any(examine: Any) -> None:
+    """With stacks the sentence names the frame in which most of the time lies."""
+    found = examine(job(lambda b, _: b.frame("train.py(12): check", 60)))
+    assert "'train.py(12): check': 20 ranges, 1.2 ms in all" in found.why("python_overhead")
+    assert found.answers("python_overhead") == [(1_200_000, 1_200_000)]
+
+
+def test_a_thread_that_waits_for_another_is_not_busy(examine: Any) -> None:
+    """A lock that is not free is no overhead of Python."""
+    lock = "<built-in method acquire of _thread.lock object at 0x7f00>"
+    assert examine(job(lambda b, _: b.frame(lock, 60))).status("python_overhead") == "quiet"
+
+
+def test_one_long_silence_proves_nothing(examine: Any) -> None:
+    """What happens once, as a start does, is no overhead."""
+    found = examine(job(lambda b, number: b.idle(0 if number else 4000), steps=1))
+    assert found.status("python_overhead") == "quiet"
+
+
+def test_long_silences_are_saved_only_at_best(examine: Any) -> None:
+    """Each step begins with 2 ms of nothing: it may be Python."""
+    low, mid, high = examine(
+        job(lambda b, number: b.idle(0 if number else 2000), steps=4)
+    ).savings_us("python_overhead")
+    assert (low, mid) == (0, high / 2)
+
+
+def test_what_follows_a_synchronisation_is_not_counted(examine: Any) -> None:
+    """After a wait for the device it is idle because it was drained, whatever comes then."""
+
+    def drain(b: KinetoBuilder, _: int) -> None:
+        b.sync()
+        b.idle(60)
+
+    assert examine(job(drain, steps=4)).status("python_overhead") == "quiet"
+
+
+def test_autograds_thread_is_a_matter_of_its_own(examine: Any) -> None:
+    """A hook in the backward pass is not Python between operators."""
+
+    def hook(b: KinetoBuilder, _: int) -> None:
+        with b.backward_thread(), b.op("autograd::engine::evaluate_function: MulBackward0", 5):
+            with b.op("aten::mul", 5):
+                b.launch(GEMM, 5)
+            b.idle(60)
+
+    assert examine(job(hook)).status("python_overhead") == "quiet"
