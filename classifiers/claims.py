@@ -94,8 +94,9 @@ class Pieces:
         edges_ns: (m + 1,) where pieces begin and end.
         leaf: (m,) code of each piece's leaf.
         step: (m,) row of the step whose window it lies in.
-        free: (m,) whether it may be claimed: not in a step without a verdict, nor in a part of
-            one that is labelled `unknown`.
+        free: (m,) whether it may be claimed: not in a step without a verdict.
+        known: (m,) whether claiming it saves anything: not in a step or phase that is labelled
+            `unknown`.
         steps: number of steps.
     """
 
@@ -103,6 +104,7 @@ class Pieces:
     leaf: NDArray[np.int8]
     step: Int64s
     free: Bools
+    known: Bools
     steps: int
 
     @classmethod
@@ -114,7 +116,7 @@ class Pieces:
         Args:
             facts: the rank; its time line is cut at the bounds of steps and regions already.
             claims: all that will be taken.
-            unknown: windows in which nothing may be claimed, disjoint and in order.
+            unknown: windows in which nothing is saved, disjoint and in order.
         """
         timeline, steps = facts.timeline, facts.model.steps
         begin, until = facts.span_ns
@@ -124,9 +126,9 @@ class Pieces:
         at = edges[:-1]
         step = np.searchsorted(steps.ts_ns, at, "right") - 1
         trusted = facts.trusted & facts.coverage.has_device
-        free = trusted[step] & (at < steps.end_ns[step]) & ~covered(*unknown, at)
+        free = trusted[step] & (at < steps.end_ns[step])
         leaf = timeline.leaf[np.searchsorted(timeline.edges_ns, at, "right") - 1]
-        return cls(edges, leaf, step, free, len(steps.ts_ns))
+        return cls(edges, leaf, step, free, ~covered(*unknown, at), len(steps.ts_ns))
 
     def take(self, claims: Sequence[Claim]) -> Take:
         """What claims of one finding take together; the first that holds a piece decides."""
@@ -150,5 +152,9 @@ class Pieces:
 
     def saved(self, share: Floats, where: Bools) -> Floats:
         """(steps,) nanoseconds saved in each step if pieces are saved by these shares."""
+        return self.taken(share, where & self.known)
+
+    def taken(self, share: Floats, where: Bools) -> Floats:
+        """(steps,) the same with what lies in windows labelled `unknown`."""
         lengths = np.diff(self.edges_ns) * share * where
         return np.asarray(np.bincount(self.step, lengths, self.steps), np.float64)

@@ -34,18 +34,24 @@ class Share:
 
     @property
     def steps(self) -> Bools:
-        """(steps,) where it saves enough to show."""
+        """(steps,) where it takes enough to show."""
         steps = self.facts.model.steps
         enough = self._least * (steps.end_ns - steps.ts_ns)
-        return (self.per_step(self.take.mid) >= enough) & self.facts.trusted
+        return (self._taken >= enough) & self.facts.trusted
 
     @property
     def material(self) -> bool:
-        """Whether it saves enough to show over all steps that have a verdict."""
+        """Whether it takes enough to show over all steps that have a verdict.
+
+        Time that is labelled `unknown` counts here, though nothing is saved in it.
+        """
         steps, trusted = self.facts.model.steps, self.facts.trusted
         window = (steps.end_ns - steps.ts_ns)[trusted].sum()
-        saved = self.per_step(self.take.mid)[trusted].sum()
-        return bool(window and saved >= self._least * window)
+        return bool(window and self._taken[trusted].sum() >= self._least * window)
+
+    @property
+    def _taken(self) -> Floats:
+        return self.pieces.taken(self.take.mid, self.take.taken)
 
     @property
     def _least(self) -> float:

@@ -42,7 +42,7 @@ def check_claims(found: Diagnosed) -> None:
     for name in order:
         pieces, take = shares[name].pieces, shares[name].take
         owner = np.full(len(pieces.leaf), "", object) if owner is None else owner
-        free = take.taken & (owner == "")
+        free = take.taken & pieces.known & (owner == "")
         owner[free] = name
         for i in np.flatnonzero(free).tolist():
             length = float(pieces.edges_ns[i + 1] - pieces.edges_ns[i])
@@ -71,7 +71,7 @@ def check_fixes(found: Diagnosed) -> None:
 def check_unknown(found: Diagnosed, verdict: RankVerdict) -> None:
     """Nothing is saved in a step or phase that is labelled `unknown`."""
     for share in found.shares:
-        edges, taken = share.pieces.edges_ns, share.take.taken
+        edges, counted = share.pieces.edges_ns, share.take.taken & share.pieces.known
         for step in verdict.steps:
             parts: list[Step | Region] = [step]
             parts += [region for region in step.regions if region.kind == "phase"]
@@ -79,7 +79,7 @@ def check_unknown(found: Diagnosed, verdict: RankVerdict) -> None:
                 if part.label == "unknown":
                     end = part.start_ns + part.dur_ns
                     inside = (edges[:-1] >= part.start_ns) & (edges[:-1] < end)
-                    assert not taken[inside].any()
+                    assert not counted[inside].any()
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -14,7 +14,8 @@ _ROWS = tomllib.loads(Path(__file__).with_name("apis.toml").read_text(encoding="
 
 API_ROLES: tuple[str, ...] = (*(row["role"] for row in _ROWS), "other")
 """`launch` and `graph_launch` start device work, `copy` and `fill` queue a transfer, `sync` blocks
-the host until the device is done, `event` records or polls an event, `alloc` allocates or frees.
+the host until the device is done, `event` records or polls an event, `alloc` allocates or frees,
+`load` loads code onto the device.
 """
 
 _RULES: list[tuple[re.Pattern[str], str]] = [

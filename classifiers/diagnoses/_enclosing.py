@@ -26,11 +26,13 @@ def enclosing(facts: RankFacts, chosen: Bools) -> Int64s:
     # Row -1, which stands for no range, is the last one: it is not chosen and in nothing.
     parent, counts = np.append(facts.origins.parent, ABSENT), np.append(chosen, False)
     found = np.where(counts, np.arange(len(counts)), ABSENT)
-    above = parent
-    while (above != ABSENT).any():
-        take = (found == ABSENT) & counts[above]
-        found[take] = above[take]
-        above = parent[above]
+    rows = np.flatnonzero((found == ABSENT) & (parent != ABSENT))
+    above = parent[rows]
+    while len(rows):
+        hit = counts[above]
+        found[rows[hit]] = above[hit]
+        go_on = ~hit & (parent[above] != ABSENT)
+        rows, above = rows[go_on], parent[above[go_on]]
     return np.asarray(found[facts.origins.around], np.int64)
 
 

@@ -35,6 +35,7 @@ __all__ = [
     "at_most",
     "collectives",
     "exposed",
+    "for_small_messages",
     "heaviest",
     "lanes_of_compute",
     "main_kind",
@@ -56,6 +57,10 @@ MOVABLE = (
     "unknown",
 )
 """Operations that carry data for all: no barriers, no sends between two ranks."""
+
+FOR_SMALL_MESSAGES = ("cross_device_reduce", "shot_all", "multimem", "quick_reduce", "lamport")
+"""In the lower-cased names of kernels that inference uses for small messages. The next kernel needs
+what they bring."""
 
 SAYS_OPERATION = ("nccl:", "rccl:", "hccl:", "xccl:", "gloo:", "mpi:", "ucc:", "c10d::")
 """How names of ranges begin that say what the collective in them does."""
@@ -127,6 +132,17 @@ def operations(facts: RankFacts) -> Coded:
     left = vague & (codes == code["send_recv"]) & (work.launch_id == ABSENT)
     codes[left & np.isin(work.lane, np.unique(work.lane[exchange]))] = code["all_to_all"]
     return Coded(codes, list(COLLECTIVE_OPS))
+
+
+def for_small_messages(facts: RankFacts) -> Bools:
+    """(work,) kernels that are made for small messages."""
+    special = facts.model.work.name.map(_for_small_messages, np.bool_)
+    return np.asarray(special, np.bool_)
+
+
+def _for_small_messages(name: str) -> bool:
+    lower = name.lower()
+    return any(part in lower for part in FOR_SMALL_MESSAGES)
 
 
 def _told(name: str) -> str:

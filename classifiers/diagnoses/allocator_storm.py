@@ -62,9 +62,9 @@ DIAGNOSIS = Diagnosis(
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (PyTorch 2.1 or later); take "
         "torch.cuda.empty_cache() and gc.collect() out of the loop; pad batches to a few fixed "
         "shapes; pin buffers of the host once, not in each step; TORCH_NCCL_AVOID_RECORD_STREAMS=1 "
-        "(2.1 to 2.7, the default since) lets memory of collectives be used again sooner. Libraries that allocate for "
-        "themselves: give them a workspace or cudaMallocAsync (CUDA 11.2 or later). JAX: keep "
-        "XLA_PYTHON_CLIENT_PREALLOCATE=true."
+        "(2.1 to 2.7, the default since) frees the memory of collectives sooner. Libraries that "
+        "allocate for themselves: give them a workspace, or cudaMallocAsync (CUDA 11.2 or later). "
+        "JAX: keep XLA_PYTHON_CLIENT_PREALLOCATE=true."
     ),
     verify=(
         "Record again: no allocating call lies in a step after the first, and "

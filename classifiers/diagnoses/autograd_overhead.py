@@ -1,8 +1,9 @@
 """Autograd itself holds up the backward pass.
 
 What it finds:
-    Idle time in the backward pass in which autograd's thread is between or around operators: in
-    the engine, in hooks, or in the Python of a custom autograd function.
+    Idle time in the backward pass in which autograd's thread is between or around the operators
+    that launch work: in the engine, in hooks, in views and allocations, or in the Python of a
+    custom autograd function.
 
 Why it costs time:
     For each node the engine takes it off a queue, runs its hooks, sets up its inputs and adds up
@@ -12,9 +13,10 @@ Why it costs time:
 How it is told apart:
     By the ranges `autograd::engine::evaluate_function`. Idle time counts that waits for a launch
     of autograd's thread while its innermost range is one of the engine or of a node, or while it
-    is between two nodes. Inside an operator or a call it is the operator's. Half of what the
-    backward pass waits for launches must be autograd's. Compiled and recomputed parts do not
-    count, nor does a thread that shows nothing for more than 1 ms between two nodes.
+    is between two nodes. Time inside a call, or inside the operator that makes it, is the
+    operator's. Half of what the backward pass waits for launches must be autograd's. Compiled and
+    recomputed parts do not count, nor does a thread that shows nothing for more than 1 ms between
+    two nodes.
 
 Example:
     20 gradients of 5 us, each followed by a hook in Python that takes 40 us.

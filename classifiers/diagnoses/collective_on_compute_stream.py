@@ -10,7 +10,8 @@ Why it costs time:
 How it is told apart:
     By the lane of both. Streams that carry less than a tenth of the compute time (casts beside a
     collective) are no streams of compute. Barriers, and sends and receives between the stages of a
-    pipeline, would wait on any stream: they have findings of their own.
+    pipeline, would wait on any stream: they have findings of their own. Kernels for small messages
+    (one-shot all-reduces of inference) are left out: the next kernel needs what they bring.
 
 Example:
     Four times a matrix product of 100 us and an all-reduce of 150 us, all on stream 7.
@@ -33,6 +34,7 @@ from perfdiag.classifiers.diagnoses._overlap import (
     MOVABLE,
     collectives,
     exposed,
+    for_small_messages,
 )
 from perfdiag.classifiers.diagnoses._shared import ask, count_of, longest, per_step, share_of, spell
 from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits
@@ -60,6 +62,7 @@ DIAGNOSIS = Diagnosis(
 def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     """Look for collectives on the lanes of compute."""
     here = collectives(facts, *MOVABLE, on_compute_lanes=True, least=limits["compute_lane"])
+    here &= ~for_small_messages(facts)
     found = exposed(facts, here)
     if not len(found.rows):
         return DIAGNOSIS.quiet("No stream carries both kernels and collectives.")

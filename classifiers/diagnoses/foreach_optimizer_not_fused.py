@@ -83,10 +83,14 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     step = step_of(facts)
     saved = fused_away(facts, _with_fused_kernel(facts, step), limits)
     chosen = facts.kernels & launched_by(facts, FOREACH) & (saved > 0)
+    if not chosen.any():
+        return DIAGNOSIS.quiet("No optimizer that has a fused kernel makes several passes.")
     time = leaf_in(facts, union_of(facts.model.work, chosen), "memory_kernel")
     share = share_of(facts, time)
     if share < limits["share"]:
-        return DIAGNOSIS.quiet(f"Passes of optimizers over lists of tensors take {share:.1%}.")
+        return DIAGNOSIS.quiet(
+            f"Passes of optimizers over lists of tensors take {share:.1%} of the time."
+        )
     work = facts.model.work
     op, total, count, proof = longest_op(facts, chosen)
     why = (

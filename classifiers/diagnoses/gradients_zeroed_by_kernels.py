@@ -76,6 +76,8 @@ DIAGNOSIS = Diagnosis(
 def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     """Look for fills of gradients."""
     fills = _fills(facts, limits)
+    if not fills.any():
+        return DIAGNOSIS.quiet("No kernels set gradients to zero.")
     time = leaf_in(facts, union_of(facts.model.work, fills), *FILLS)
     time += leaf_in(facts, idle_before(facts, fills), *HOST)
     share = share_of(facts, time)

@@ -95,7 +95,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     claims = [
         claim(union_of(work, transposes), ["memory_kernel"], low=gone, high=1.0),
         claim(union_of(work, copies), ["memory_kernel"], low=0.0, high=1.0),
-        claim(idle_before(facts, chosen), ["launch"], low=0.0, high=1.0),
+        claim(idle_before(facts, copies), ["launch"], low=0.0, high=1.0),
     ]
     return DIAGNOSIS.fires(why, claims, [proof])
 

@@ -10,8 +10,8 @@ Why it costs time:
 
 How it is told apart:
     Most of the waits must lie in ranges that only a loader with workers has. A loader in line with
-    the step is the finding `loader_stall`. A wait in one step alone is the start of the workers at
-    the beginning of an epoch; a queue that holds a batch is read in microseconds.
+    the step is the finding `loader_stall`. One step that waits far longer than all others is where
+    the workers start, at the beginning of an epoch, and is left out.
 
 Example:
     `enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__` for 9 ms of each step of 14 ms.
@@ -46,6 +46,7 @@ FASTER = Threshold(
     2, "times", "a choice: twice the workers, or half the work on a batch, is within reach"
 )
 STEPS = Threshold(3, "steps", "a choice: of fewer steps none can be called the exception")
+STARTS = Threshold(2, "times", "a choice: workers that start delay one step, by their start alone")
 
 DIAGNOSIS = Diagnosis(
     id="loader_workers_starved",
@@ -54,10 +55,10 @@ DIAGNOSIS = Diagnosis(
     title_ok="No step waits for workers of the data loader",
     needs=("device", "host"),
     confidence=0.8,
-    thresholds={"share": MATERIAL, "faster": FASTER, "steps": STEPS},
+    thresholds={"share": MATERIAL, "faster": FASTER, "steps": STEPS, "starts": STARTS},
     how=(
-        "DataLoader(num_workers=...) up to len(os.sched_getaffinity(0)) over the ranks of a node, "
-        "persistent_workers=True and prefetch_factor=4 (PyTorch 1.7 or later; Trainer: "
+        "DataLoader(num_workers=...) up to the cores of a rank (len(os.sched_getaffinity(0)), shared "
+        "by the ranks of a node), persistent_workers=True and prefetch_factor=4 (PyTorch 1.7 or later; Trainer: "
         "dataloader_num_workers, dataloader_prefetch_factor; Megatron-LM: --num-workers). Then "
         "decode and augment less for each batch: data prepared beforehand, NVIDIA DALI or "
         "torchvision.transforms.v2 on the device, large shards in place of small files. "
@@ -70,15 +71,13 @@ DIAGNOSIS = Diagnosis(
 
 def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     """Look for idle time in which the step waits for the queue of the workers."""
-    waits = leaf_ns(facts, "input")
-    share = share_of(facts, waits)
-    if share < limits["share"]:
-        return DIAGNOSIS.quiet(f"{share:.1%} of the time is spent waiting for input.")
     if not works_ahead(facts):
         return DIAGNOSIS.quiet("No waits for a loader that works ahead.")
-    if _without_the_worst(facts, waits, limits["steps"]) < limits["share"]:
+    waits = _without_start(facts, leaf_ns(facts, "input"), limits)
+    share = share_of(facts, waits)
+    if share < limits["share"]:
         return DIAGNOSIS.quiet(
-            f"Workers are waited for in one step alone ({share:.1%} of the time): they start there."
+            f"{share:.1%} of the time is spent waiting for workers, their start apart."
         )
     name, total, count, proof = loading(facts)
     why = (
@@ -89,14 +88,16 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     starts, ends = windows(facts)
     low, mid = saved_by_workers(facts, waits, ends - starts, limits["faster"])
     return DIAGNOSIS.fires(
-        why, [claim((starts, ends), ["input"], low=low, mid=mid, high=1.0)], [proof]
+        why, [claim((starts, ends), ["input"], low=low, mid=mid, high=waits > 0)], [proof]
     )
 
 
-def _without_the_worst(facts: RankFacts, waits: Int64s, least: float) -> float:
-    """Share of the waits without the step that waits longest, if there are steps enough."""
-    if facts.trusted.sum() < least:
-        return share_of(facts, waits)
-    others = waits.copy()
-    others[np.argmax(np.where(facts.trusted, waits, -1))] = 0
-    return share_of(facts, others)
+def _without_start(facts: RankFacts, waits: Int64s, limits: Limits) -> Int64s:
+    """(steps,) the waits without that for the start of the workers, if there are steps enough."""
+    known = np.where(facts.trusted, waits, 0)
+    if facts.trusted.sum() < max(limits["steps"], 2):
+        return known
+    second, worst = np.argsort(known, kind="stable")[-2:]
+    if known[worst] > limits["starts"] * known[second]:
+        known[worst] = 0
+    return known

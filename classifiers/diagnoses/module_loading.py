@@ -28,8 +28,6 @@ References:
     https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html
 """
 
-import re
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,10 +38,6 @@ from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits,
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.intervals import merge
 from perfdiag.trace_schemas.host_ranges import classify_range
-
-LOADS = re.compile(
-    r"(?:cu|cuda|hip)(?:Module|Library)(?:Load|GetFunction|GetKernel)\w*|cuLink(?:Add\w+|Complete)\w*"
-)
 
 REMAINS = Threshold(
     0.5, "share", "a choice: half of the kernels stay unknown before they are needed, at worst"
@@ -72,7 +66,7 @@ DIAGNOSIS = Diagnosis(
 def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     """Look for idle time under loading, in steps that are no start-up."""
     calls, hosts = facts.model.calls, facts.model.hosts
-    called = of_launchers(facts) & calls.api.map(lambda api: bool(LOADS.match(api)), np.bool_)
+    called = of_launchers(facts) & calls.role.where("load")
     named = facts.origins.named(lambda name: classify_range(name) == "module_loading")
     if not (called.any() or named.any()):
         return DIAGNOSIS.quiet("The trace shows no loading of kernels.")

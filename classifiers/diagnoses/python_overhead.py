@@ -12,9 +12,9 @@ Why it costs time:
 How it is told apart:
     Idle time under an open operator or call is the operator's, and small kernels are a diagnosis of
     their own. Logging, collecting garbage, loading and waiting for the device have names and do
-    not count, nor does autograd's thread in a backward pass, or a frame that waits for another
-    thread. One long silence is no overhead of Python: it proves nothing. Steps that replay graphs
-    are left out: there the interpreter works between graphs, not between operators.
+    not count, nor does autograd's thread in a backward pass. One long silence is no overhead of
+    Python: it proves nothing. Steps that replay graphs are left out: there the interpreter works
+    between graphs, not between operators. A thread that waits for another one looks the same.
 
 Example:
     20 operators of 10 us each, and 60 us of Python before every one.
@@ -30,18 +30,14 @@ References:
     https://horace.io/brrr_intro.html
 """
 
-import re
-
 import numpy as np
 
 from perfdiag.classifiers.budget import LEAF
 from perfdiag.classifiers.claims import claim
-from perfdiag.classifiers.diagnoses._figures import Figure, longest_range, most_called
+from perfdiag.classifiers.diagnoses._figures import most_called
 from perfdiag.classifiers.diagnoses._issuer import (
     backward,
     common,
-    heaviest,
-    innermost,
     minus,
     named_work,
     waits,
@@ -59,12 +55,6 @@ from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits,
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.intervals import merge
 from perfdiag.trace_schemas.recording import ABSENT
-
-WAITING = re.compile(
-    r"<built-in (?:function|method) (?:sleep|acquire|poll|select|wait\w*|recv\w*|read\w*)\b"
-    r"|(?:^|/)(?:threading|queue|selectors|subprocess)\.py\(\d+\): "
-)
-"""Frames of a thread that waits for another, for a process or for a file."""
 
 MANY = Threshold(3, "gaps", "nsys-ai 0.3.0 reports gaps of the device from three on")
 PART = Threshold(
@@ -122,14 +112,15 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
             f"The device waits for Python between operators for {share:.1%} of the time, in "
             f"{count_of(len(silent[0]), 'gap')}, and for launches for {waited:.1%}."
         )
-    words, figure = _shown(facts, silent)
+    api, _, calls, proof = most_called(facts, facts.model.calls.role.where("launch"))
     why = (
         f"The device is idle for {spell(per_step(facts, lost))} of a step ({share:.0%}) while the "
         f"thread that launches is in no operator and in no call, in "
-        f"{count_of(len(silent[0]), 'gap')} in all. {words}"
+        f"{count_of(len(silent[0]), 'gap')} in all. {api!r} is called {count_of(calls, 'time')} in "
+        "the trace."
     )
     low = np.where(silent[1] - silent[0] <= limits["long_gap"], limits["stays"], 0.0)
-    return DIAGNOSIS.fires(why, [claim(silent, ["host_other"], low=low, high=1.0)], [figure.proof])
+    return DIAGNOSIS.fires(why, [claim(silent, ["host_other"], low=low, high=1.0)], [proof])
 
 
 def _repeated(intervals: Intervals, most: float) -> Intervals:
@@ -148,7 +139,7 @@ def _silent(facts: RankFacts) -> Intervals:
     for lane in np.unique(found.lane[found.lane != ABSENT]).tolist():
         mine = (found.lane == lane) & ~found.drained
         other = common(quiet, merge(found.start_ns[mine], found.end_ns[mine]))
-        known = [named_work(facts, lane), named_work(facts, main), _waiting(facts, lane)]
+        known = [named_work(facts, lane), named_work(facts, main)]
         parts.append(minus(other, *known, *engines))
     if not parts:
         return quiet[0][:0], quiet[1][:0]
@@ -158,12 +149,6 @@ def _silent(facts: RankFacts) -> Intervals:
 def _leaf(facts: RankFacts, name: str) -> Intervals:
     edges, here = facts.timeline.edges_ns, facts.timeline.leaf == LEAF[name]
     return merge(edges[:-1][here], edges[1:][here])
-
-
-def _waiting(facts: RankFacts, lane: int) -> Intervals:
-    """When the innermost frame of a thread is one that waits."""
-    frames = innermost(facts, facts.model.hosts.kind.where("python"), lane)
-    return frames.where(np.append(facts.origins.named(lambda n: bool(WAITING.search(n))), False))
 
 
 def _eager(facts: RankFacts, most: float) -> Intervals:
@@ -178,16 +163,3 @@ def _eager(facts: RankFacts, most: float) -> Intervals:
     )
     eager = graphs < most * np.maximum(whole, 1)
     return model.steps.ts_ns[eager], model.steps.end_ns[eager]
-
-
-def _shown(facts: RankFacts, silent: Intervals) -> tuple[str, Figure]:
-    """What the trace has to say of these times: the frame that is open, or else the launches."""
-    lane = facts.states.main_lane
-    frames = innermost(facts, facts.model.hosts.kind.where("python"), lane)
-    name, _ = heaviest(facts, frames, silent)
-    found = longest_range(facts, facts.model.hosts.name.where(name))
-    if name and found.number:
-        times = f"{count_of(found.number, 'range')}, {spell(found.total_ns)} in all"
-        return f"Most of it lies in the frame {name!r}: {times}.", found
-    found = most_called(facts, facts.model.calls.role.where("launch"))
-    return f"{found.name!r} is called {count_of(found.number, 'time')} in the trace.", found

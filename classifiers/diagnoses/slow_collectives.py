@@ -87,11 +87,13 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     rows = np.flatnonzero(
         known & (facts.model.work.bytes >= limits["large"]) & (facts.length_ns > 0)
     )
+    if not len(rows):
+        return DIAGNOSIS.quiet("No collectives of 1 MiB or more.")
     part = _part_of_best(facts, rows)
     slow = part < limits["slow"]
     if slow.sum() < limits["fewest"]:
         return DIAGNOSIS.quiet(
-            f"{count_of(len(rows), 'large collective')}, equally fast or nearly."
+            f"{count_of(len(rows), 'large collective')}, about equally fast for their size."
         )
     work, mine = facts.model.work, rows[slow]
     one = claim((work.ts_ns[mine], work.end_ns[mine]), LEAVES, low=0.0, high=1.0 - part[slow])

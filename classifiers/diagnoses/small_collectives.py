@@ -37,6 +37,7 @@ from perfdiag.classifiers.diagnoses._overlap import (
     TINY,
     at_most,
     collectives,
+    for_small_messages,
     main_kind,
     numbered,
 )
@@ -44,9 +45,6 @@ from perfdiag.classifiers.diagnoses._shared import ask, longest, per_step, share
 from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits, Proof, Threshold
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.trace_schemas.recording import Int64s
-
-FOR_SMALL_MESSAGES = ("cross_device_reduce", "shot_all", "multimem", "quick", "lamport", "symk")
-"""In the lower-cased names of kernels that are made for small messages."""
 
 SMALL = Threshold(
     1 << 20,
@@ -116,14 +114,10 @@ def _candidates(facts: RankFacts, limits: Limits) -> Int64s:
     """Rows of collectives in steps that could be merged."""
     work, (begin, until) = facts.model.work, facts.span_ns
     tiny = (work.bytes >= 0) & (work.bytes <= limits["tiny"])
-    special = work.name.map(_for_small_messages, np.bool_)
     inside = (work.ts_ns >= begin) & (work.ts_ns < until) & (facts.length_ns > 0)
-    return np.flatnonzero(collectives(facts, *MOVABLE) & ~tiny & ~special & inside)
-
-
-def _for_small_messages(name: str) -> bool:
-    lower = name.lower()
-    return any(part in lower for part in FOR_SMALL_MESSAGES)
+    return np.flatnonzero(
+        collectives(facts, *MOVABLE) & ~tiny & ~for_small_messages(facts) & inside
+    )
 
 
 def _merged(facts: RankFacts, rows: Int64s, limits: Limits) -> tuple[Int64s, NDArray[np.float64]]:

@@ -62,8 +62,8 @@ DIAGNOSIS = Diagnosis(
         "false, own torch.cuda.Event(enable_timing=True) to a few a step. Instead of "
         "tensor.record_stream(), which queries an event for each tensor it frees, keep the tensor "
         "until stream.wait_event() (collectives: TORCH_NCCL_AVOID_RECORD_STREAMS=1 in PyTorch 2.1 "
-        "to 2.7, the default since). Larger buckets: DistributedDataParallel(bucket_cap_mb=100). Launch "
-        "the step as one CUDA graph."
+        "to 2.7, the default since). Larger buckets: DistributedDataParallel(bucket_cap_mb=100). "
+        "Or launch the step as one CUDA graph."
     ),
     verify="Record again: fewer calls of events a step, and the leaf `launch` shrinks.",
     refuted_by="the step takes as long without the events: something else holds up the launches",

@@ -141,7 +141,7 @@ def test_no_finding_takes_more_than_its_leaves_hold(examine: Any, seed: int) -> 
     found = examine(random_job(seed))
     facts, unknown = found.facts, judge_rank(found.facts).unknown
     for finding in found.diagnosed.findings:
-        assert finding.status in ("fires", "minor", "quiet"), finding.why
+        assert finding.status != "failed", finding.why
         pieces = Pieces.of(facts, finding.claims, unknown)
         take = pieces.take(finding.claims)
         assert (take.low <= take.mid + 1e-12).all()

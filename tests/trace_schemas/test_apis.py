@@ -94,6 +94,17 @@ ROLES = {
         "hipFree",
         "urUSMDeviceAlloc",
     ],
+    "load": [
+        "cuModuleLoadData",
+        "cuModuleLoadDataEx",
+        "cuLibraryLoadData",
+        "cuModuleGetFunction",
+        "cudaLibraryLoadData",
+        "cuLinkComplete",
+        "hipModuleLoad",
+        "hipModuleLoadDataEx",
+        "zeModuleCreate",
+    ],
     "other": [
         "cudaStreamIsCapturing",
         "cudaFuncSetAttribute",

@@ -28,3 +28,9 @@ def test_operation_bytes_and_doubt_are_named(examine: Any) -> None:
     assert "all_reduce on stream 20" in why
     assert "6.291 MB" in why
     assert "may include waiting for other ranks" in why
+
+
+def test_the_slices_of_the_figure_are_named(examine: Any) -> None:
+    """All three all-reduces can be looked at."""
+    (proof,) = examine(job(100)).finding("exposed_all_reduce").evidence
+    assert [spot.end_ns - spot.ts_ns for spot in proof.spots] == [300_000] * 3

@@ -23,19 +23,6 @@ def test_time_inside_operators_is_the_operators(examine: Any) -> None:
     assert examine(job(lambda b, _: b.op("aten::empty", 60))).status("python_overhead") == "quiet"
 
 
-def test_a_frame_is_named_where_there_are_any(examine: Any) -> None:
-    """With stacks the sentence names the frame in which most of the time lies."""
-    found = examine(job(lambda b, _: b.frame("train.py(12): check", 60)))
-    assert "'train.py(12): check': 20 ranges, 1.2 ms in all" in found.why("python_overhead")
-    assert found.answers("python_overhead") == [(1_200_000, 1_200_000)]
-
-
-def test_a_thread_that_waits_for_another_is_not_busy(examine: Any) -> None:
-    """A lock that is not free is no overhead of Python."""
-    lock = "<built-in method acquire of _thread.lock object at 0x7f00>"
-    assert examine(job(lambda b, _: b.frame(lock, 60))).status("python_overhead") == "quiet"
-
-
 def test_one_long_silence_proves_nothing(examine: Any) -> None:
     """What happens once, as a start does, is no overhead."""
     found = examine(job(lambda b, number: b.idle(0 if number else 4000), steps=1))

@@ -190,8 +190,8 @@ CREATE PERFETTO TABLE _perfdiag_call(
   lane_id LONG,
   -- Name of the call.
   api STRING,
-  -- What the call does: `launch`, `graph_launch`, `copy`, `fill`, `sync`, `event`, `alloc` or
-  -- `other`.
+  -- What the call does: `launch`, `graph_launch`, `copy`, `fill`, `sync`, `event`, `alloc`,
+  -- `load` or `other`.
   role STRING,
   -- Correlation id, NULL where it has none.
   correlation LONG,
