@@ -22,7 +22,7 @@ class HostState(IntEnum):
     """The thread itself works for the profiler."""
     INPUT = 1
     OTHER = 2
-    """Named work that is not the step's: garbage collection, checkpoints, logging, loading code."""
+    """Named work that is not the step's: garbage collection, checkpoints, logging, compilers."""
     HELD = 3
     """The profiler is busy on another thread: what calls the device may wait for it, a loader that
     goes on meanwhile does not."""
@@ -39,6 +39,7 @@ class HostState(IntEnum):
 _ACTIVITY_STATE = {
     "profiler_overhead": HostState.PROFILER,
     "input": HostState.INPUT,
+    "compile": HostState.OTHER,
     "gc": HostState.OTHER,
     "checkpoint": HostState.OTHER,
     "logging": HostState.OTHER,

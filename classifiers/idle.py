@@ -150,8 +150,7 @@ def _doubt(lost_ns: Int64s, after: Int64s, before: Int64s, gap: tuple[Int64s, In
 def _drained(states: HostStates, starts: Int64s, lane: Int64s) -> NDArray[np.bool_]:
     drained = states.blocked_since(states.main_lane, starts)
     for number in np.unique(lane).tolist():
-        mine = lane == number
-        drained[mine] |= states.blocked_since(number, starts[mine])
+        drained |= states.blocked_since(number, starts)
     return drained
 
 

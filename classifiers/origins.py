@@ -28,7 +28,7 @@ class Origins:
         op: (work,) the innermost operator around that call.
         around: (work,) the innermost operator or annotation around it.
         top: (work,) the outermost operator around it; markers of steps are none.
-        call_op: (calls,) the innermost operator around each call.
+        call_op, call_top: (calls,) the innermost and the outermost operator around each call.
         parent: (hosts,) what encloses each range; frames and ranges do not enclose each other.
     """
 
@@ -38,6 +38,7 @@ class Origins:
     around: Int64s
     top: Int64s
     call_op: Int64s
+    call_top: Int64s
     parent: Int64s
 
     @classmethod
@@ -51,8 +52,9 @@ class Origins:
         call_op = up.first(calls.parent_id, is_op)
         around = _at(up.first(calls.parent_id, np.ones(len(is_op), bool)), call)
         op = _at(call_op, call)
-        top = _at(_outermost(parent, is_op & ~hosts.name.map(_marks_step, np.bool_)), op)
-        return cls(hosts, call, op, around, top, call_op, parent)
+        outermost = _outermost(parent, is_op & ~hosts.name.map(_marks_step, np.bool_))
+        call_top = _at(outermost, call_op)
+        return cls(hosts, call, op, around, _at(outermost, op), call_op, call_top, parent)
 
     def op_is(self, wanted: Callable[[str], bool]) -> Bools:
         """(work,) whether the name of the innermost operator is wanted; asked once a name."""

@@ -15,7 +15,7 @@ __all__ = ["needed_for_verdict"]
 
 Mask = NDArray[np.bool_]
 
-TELLING = ("input", "gc", "checkpoint", "logging", "profiler_overhead")
+TELLING = ("input", "compile", "gc", "checkpoint", "logging", "profiler_overhead")
 """Activities that Python frames may show where nothing else does."""
 
 

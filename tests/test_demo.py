@@ -37,11 +37,12 @@ def test_the_demo_waits_for_its_loader(report: Report) -> None:
 
 
 def test_the_demo_has_fixes_of_three_owners(report: Report) -> None:
-    """Loader, all-reduce and synchronisation are found, the dearest first."""
+    """Loader, all-reduce, copy of the input and synchronisation are found, the dearest first."""
     found = [(fix.id, fix.layer) for fix in report.fixes]
     assert found == [
         ("loader_stall", "input-pipeline"),
         ("exposed_all_reduce", "collectives"),
+        ("exposed_input_copy", "input-pipeline"),
         ("draining_sync", "framework"),
     ]
 

@@ -20,7 +20,7 @@ from perfdiag.classifiers.diagnosis import Proof, Threshold
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.intervals import cut, merge
 from perfdiag.profiler.model import Coded
-from perfdiag.trace_schemas.kernels import COLLECTIVE_OPS, classify_kernel
+from perfdiag.trace_schemas.kernels import COLLECTIVE_OPS
 from perfdiag.trace_schemas.recording import ABSENT, Int32s, Int64s
 
 __all__ = [
@@ -61,12 +61,6 @@ MOVABLE = (
 FOR_SMALL_MESSAGES = ("cross_device_reduce", "shot_all", "multimem", "quick_reduce", "lamport")
 """In the lower-cased names of kernels that inference uses for small messages. The next kernel needs
 what they bring."""
-
-SAYS_OPERATION = ("nccl:", "rccl:", "hccl:", "xccl:", "gloo:", "mpi:", "ucc:", "c10d::")
-"""How names of ranges begin that say what the collective in them does."""
-
-VAGUE = ("send_recv", "unknown")
-"""Sends and receives carry out exchanges too, and some kernels carry out everything."""
 
 COMPUTE_LANE = Threshold(
     0.1,
@@ -115,22 +109,16 @@ class Exposed:
 def operations(facts: RankFacts) -> Coded:
     """(work,) what each collective does; '' for other work.
 
-    Where the kernel leaves it open, the range around its launch tells. Sends without a launch in
-    the trace belong to exchanges where their lane carries exchanges.
+    Sends without a launch in the trace belong to exchanges where their lane carries exchanges.
     """
-    work, hosts, around = facts.model.work, facts.model.hosts, facts.origins.around
+    work = facts.model.work
     code = {op: number for number, op in enumerate(COLLECTIVE_OPS)}
-    vague = work.collective.where(*VAGUE)
-    if not vague.any():
+    left = work.collective.where("send_recv") & (work.launch_id == ABSENT)
+    if not left.any():
         return work.collective
     codes = work.collective.map(lambda op: code.get(op, ABSENT), np.int32)
-    if len(hosts.id):
-        told = hosts.name.map(lambda name: code.get(_told(name), ABSENT), np.int32)[around]
-        known = vague & (around != ABSENT) & (told != ABSENT)
-        codes[known] = told[known]
-    exchange = vague & (codes == code["all_to_all"])
-    left = vague & (codes == code["send_recv"]) & (work.launch_id == ABSENT)
-    codes[left & np.isin(work.lane, np.unique(work.lane[exchange]))] = code["all_to_all"]
+    lanes = np.unique(work.lane[codes == code["all_to_all"]])
+    codes[left & np.isin(work.lane, lanes)] = code["all_to_all"]
     return Coded(codes, list(COLLECTIVE_OPS))
 
 
@@ -143,14 +131,6 @@ def for_small_messages(facts: RankFacts) -> Bools:
 def _for_small_messages(name: str) -> bool:
     lower = name.lower()
     return any(part in lower for part in FOR_SMALL_MESSAGES)
-
-
-def _told(name: str) -> str:
-    """What the name of a range says of the collective in it."""
-    if not name.startswith(SAYS_OPERATION):
-        return ""
-    op = classify_kernel(name).collective
-    return "" if op == "unknown" else op
 
 
 def collectives(

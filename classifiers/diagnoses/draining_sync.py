@@ -30,6 +30,7 @@ References:
 from collections import Counter
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perfdiag.classifiers.claims import claim
 from perfdiag.classifiers.diagnoses._shared import (
@@ -83,7 +84,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     calls = facts.model.calls
     mine = calls.role.where("sync") & calls.api.where(api) & calls.op.where(op)
     count = int(mine.sum())
-    caller = f"{op} ({api})" if op else api or "no call that the trace shows"
+    caller = _caller(facts, api, op, mine)
     why = (
         f"After calls that wait for the device it idles for {spell(per_step(facts, refill))} of a "
         f"step ({share:.0%}), until work arrives again. Most of it follows {caller}: "
@@ -94,6 +95,16 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
         [claim(windows(facts), ["sync"], low=limits["some_stay"] * gained, high=1.0)],
         [ask("calls", count, "perfdiag_blocking_calls", api, op, spots=longest(calls, mine))],
     )
+
+
+def _caller(facts: RankFacts, api: str, op: str, calls: NDArray[np.bool_]) -> str:
+    """How a call is spoken of: with the operator that the user wrote, which may lie around it."""
+    hosts, top = facts.model.hosts, facts.origins.call_top[calls]
+    written = hosts.name.take(np.unique(top[top >= 0]))
+    if not op:
+        return api or "no call that the trace shows"
+    outer = set(written)
+    return f"{op} ({api})" if len(outer) != 1 or op in outer else f"{op} in {outer.pop()} ({api})"
 
 
 def _worst_call(facts: RankFacts) -> tuple[tuple[str, str], int]:

@@ -60,6 +60,8 @@ def _blocks(report: Report, console: Console, verbose: bool) -> Iterator[Rendera
 def section(title: str, note: str, body: RenderableType) -> RenderableType:
     """A block under a heading, with a remark beside the heading."""
     heading = Text.assemble((title, "bold"), ("  " + note if note else "", "dim"))
+    if isinstance(body, Table) and not body.row_count:
+        return heading
     return Group(heading, Padding(body, (0, 0, 0, 2)))
 
 

@@ -26,6 +26,15 @@ RANGES = {
         "data_loading",
         "train.py(31): get_batch",
     ],
+    "compile": [
+        "_compile.compile_inner (dynamo_timed)",
+        "gc (dynamo_timed)",
+        "entire_frame_compile",
+        "torch/_dynamo/convert_frame.py(1020): _compile",
+        "torch/_inductor/compile_fx.py(612): compile_fx_inner",
+        "triton/compiler/compiler.py(226): compile",
+        "$compiler.py:310 backend_compile",
+    ],
     "gc": [
         "gc: collect",
         "gc.collect",

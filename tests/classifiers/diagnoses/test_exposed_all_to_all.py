@@ -48,8 +48,8 @@ def test_without_its_launch_the_lane_tells(examine: Any) -> None:
     assert examine(b).savings_us("exposed_all_to_all") == (50, 75, 100)
 
 
-def test_the_figure_can_be_asked_for_by_the_kernels_operation(examine: Any) -> None:
-    """SQL knows the kernel, so the sentence and the figure are about sends and receives."""
+def test_the_range_around_the_launch_names_the_operation(examine: Any) -> None:
+    """The kernel only says that it sends and receives; SQL reads the range too."""
     found = examine(without_arguments(job()))
-    assert "Kernels of send_recv on stream 20" in found.why("exposed_all_to_all")
+    assert "Kernels of all_to_all on stream 20" in found.why("exposed_all_to_all")
     assert found.answers("exposed_all_to_all") == [(200_000, 200_000)]

@@ -17,8 +17,7 @@ CREATE PERFETTO VIEW perfdiag_blocking_call(
   lane_id LONG,
   -- Name of the call.
   api STRING,
-  -- Operator that made it, '' where none does. A private one (`aten::_local_scalar_dense`) gives
-  -- way to the operator around it (`aten::item`).
+  -- Operator that made it, '' where none does.
   op STRING
 ) AS
 SELECT
@@ -28,14 +27,9 @@ SELECT
   call.dur,
   call.lane_id,
   call.api,
-  CASE
-    WHEN parent.category IS NOT 'host_op' THEN ''
-    WHEN parent.name GLOB 'aten::_*' AND above.category IS 'host_op' THEN above.name
-    ELSE parent.name
-  END AS op
+  iif(parent.category IS 'host_op', parent.name, '') AS op
 FROM _perfdiag_call AS call
 LEFT JOIN slice AS parent ON parent.id = call.parent_id
-LEFT JOIN slice AS above ON above.id = parent.parent_id
 WHERE
   call.role = 'sync';
 

@@ -605,6 +605,36 @@ LEFT JOIN slice AS call ON call.id = work.launch_id
 LEFT JOIN slice AS parent ON parent.id = call.parent_id
 LEFT JOIN _adapter_slice AS above ON above.id = call.parent_id;
 
+-- What is said of each collective beside the name of its kernel.
+CREATE PERFETTO VIEW _perfdiag_collective_said(
+  -- Slice.
+  id LONG,
+  -- By its arguments, or by the innermost of three ranges around its launch that is named after
+  -- a library of collectives; in lower case, NULL where nothing is said.
+  text STRING,
+  -- Whether its kernel leaves open what it does: sends and receives carry out exchanges too.
+  vague LONG
+) AS
+SELECT
+  work.id,
+  lower(
+    coalesce(
+      extract_arg(work.arg_set_id, 'debug.collective_name'),
+      iif(first.name GLOB '*ccl:*' OR first.name GLOB 'c10d::*', first.name, NULL),
+      iif(second.name GLOB '*ccl:*' OR second.name GLOB 'c10d::*', second.name, NULL),
+      iif(third.name GLOB '*ccl:*' OR third.name GLOB 'c10d::*', third.name, NULL)
+    )
+  ) AS text,
+  work.collective IN ('send_recv', 'unknown')
+  OR extract_arg(work.arg_set_id, 'debug.collective_name') IS NOT NULL AS vague
+FROM _perfdiag_work AS work
+LEFT JOIN slice AS call ON call.id = work.launch_id
+LEFT JOIN slice AS first ON first.id = call.parent_id
+LEFT JOIN slice AS second ON second.id = first.parent_id
+LEFT JOIN slice AS third ON third.id = second.parent_id
+WHERE
+  work.kind = 'collective';
+
 -- Collectives, with what their arguments say.
 CREATE PERFETTO VIEW perfdiag_collective(
   -- Slice.
@@ -612,7 +642,7 @@ CREATE PERFETTO VIEW perfdiag_collective(
   -- Device work: `perfdiag_device_op.id`.
   device_op_id LONG,
   -- Operation: `all_reduce`, `all_gather`, ..., or `unknown`; by its arguments where they say it,
-  -- since the name of the kernel may not.
+  -- or the range around its launch, since the name of the kernel may not.
   op STRING,
   -- Process group, NULL where the trace does not say.
   group_name STRING,
@@ -626,19 +656,16 @@ CREATE PERFETTO VIEW perfdiag_collective(
   dtype STRING
 ) AS
 SELECT
-  id,
-  id AS device_op_id,
+  work.id,
+  work.id AS device_op_id,
   CASE
-    WHEN lower(extract_arg(arg_set_id, 'debug.collective_name')) GLOB '*reduce*scatter*'
-      THEN 'reduce_scatter'
-    WHEN lower(extract_arg(arg_set_id, 'debug.collective_name')) GLOB '*all*reduce*'
-      THEN 'all_reduce'
-    WHEN lower(extract_arg(arg_set_id, 'debug.collective_name')) GLOB '*all*gather*'
-      THEN 'all_gather'
-    WHEN lower(extract_arg(arg_set_id, 'debug.collective_name')) GLOB '*all*to*all*'
-      THEN 'all_to_all'
-    WHEN lower(extract_arg(arg_set_id, 'debug.collective_name')) GLOB '*broadcast*'
-      THEN 'broadcast'
+    WHEN NOT said.vague THEN collective
+    WHEN said.text GLOB '*reduce*scatter*' THEN 'reduce_scatter'
+    WHEN said.text GLOB '*all*reduce*' THEN 'all_reduce'
+    WHEN said.text GLOB '*all*gather*' THEN 'all_gather'
+    WHEN said.text GLOB '*all*to*all*' THEN 'all_to_all'
+    WHEN said.text GLOB '*broadcast*' THEN 'broadcast'
+    WHEN said.text GLOB '*barrier*' THEN 'barrier'
     ELSE collective
   END AS op,
   extract_arg(arg_set_id, 'debug.group_name') AS group_name,
@@ -660,9 +687,10 @@ SELECT
     WHEN 'bool' THEN 1
   END AS bytes,
   extract_arg(arg_set_id, 'debug.dtype') AS dtype
-FROM _perfdiag_work
+FROM _perfdiag_work AS work
+JOIN _perfdiag_collective_said AS said USING (id)
 WHERE
-  kind = 'collective';
+  work.kind = 'collective';
 
 -- Samples of hardware counters.
 CREATE PERFETTO VIEW perfdiag_counter(
