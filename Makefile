@@ -14,4 +14,4 @@ docs:
 	$(PYTHON) docs/make_pictures.py
 
 test:
-	$(PYTHON) -m pytest
+	$(PYTHON) -m pytest -n auto --dist loadfile

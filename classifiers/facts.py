@@ -106,9 +106,33 @@ def _several_devices(model: Model, chosen: int) -> list[Notice]:
 def _unlinked(model: Model, coverage: Coverage) -> list[Notice]:
     if not coverage.has_host:
         return []
-    count = int((model.work.launch_id < 0).sum())
+    unlinked = model.work.launch_id < 0
+    count = int(unlinked.sum())
+    if not count:
+        return []
     message = "Device records without a launch in the trace: they belong to steps by their time."
-    return [Notice("link.no_launch", "info", count, message)] if count else []
+    before = _backlog_ns(model, unlinked)
+    if before >= BACKLOG * int(model.steps.end_ns[0] - model.steps.ts_ns[0]):
+        message += (
+            f" The first {before / 1e6:.3g} ms of the first step hold only such work, which was "
+            "launched before the trace began: that step, and means with it, are longer than the "
+            "others by as much."
+        )
+        return [Notice("link.no_launch", "warning", count, message)]
+    return [Notice("link.no_launch", "info", count, message)]
+
+
+BACKLOG = 0.05
+"""Of the first step, from which on work of before the trace is more than its edge; a choice."""
+
+
+def _backlog_ns(model: Model, unlinked: Bools) -> int:
+    """How long the first step's device runs nothing but work launched before the trace."""
+    work, begin = model.work, int(model.steps.ts_ns[0])
+    launched = work.ts_ns[~unlinked & (work.ts_ns >= begin)]
+    until = min(int(launched.min(initial=model.steps.end_ns[0])), int(model.steps.end_ns[0]))
+    early = unlinked & (work.ts_ns < until) & (work.end_ns > begin)
+    return int(min(work.end_ns[early].max(initial=begin), until)) - begin
 
 
 def _overhead(model: Model) -> list[Notice]:

@@ -48,7 +48,10 @@ class Coded:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Kernels, copies, fills and collectives; launch columns are -1 where there is no launch."""
+    """Kernels, copies, fills and collectives; launch columns are -1 where there is no launch.
+
+    `collective`, `group` and `dtype` are '' where the trace does not say them, `bytes` -1.
+    """
 
     id: Int64s
     device: Int64s
@@ -61,6 +64,7 @@ class Work:
     bound: Coded
     collective: Coded
     group: Coded
+    dtype: Coded
     bytes: Int64s
     launch_id: Int64s
     launch_ts_ns: Int64s
@@ -208,6 +212,7 @@ def _work(table: Table, classes: Table, collectives: Table) -> Work:
         bound=Coded(row, classes.texts("bound")),
         collective=_spread(collectives, "op", collective, len(ids)),
         group=_spread(collectives, "group_name", collective, len(ids)),
+        dtype=_spread(collectives, "dtype", collective, len(ids)),
         bytes=bytes_,
         launch_id=table.ints("launch_id"),
         launch_ts_ns=launched,

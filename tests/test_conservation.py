@@ -16,6 +16,7 @@ from plain_model import model_of, recording_of
 
 from perfdiag.classifiers.facts import RankFacts, derive_facts
 from perfdiag.classifiers.labels import add_budgets
+from perfdiag.classifiers.origins import Origins
 from perfdiag.classifiers.verdicts import RankVerdict, judge_rank
 from perfdiag.profiler.engine import Session, open_session
 from perfdiag.profiler.facts_in_trace import facts_in_trace
@@ -242,6 +243,16 @@ def rows(table: Any, *leave_out: str) -> list[tuple[Any, ...]]:
     return sorted(zip(*columns, strict=True))
 
 
+def launched_by(model: Model) -> list[tuple[int, int, str, str]]:
+    """Start and lane of each piece of work, with its innermost and outermost operator."""
+    origins, work = Origins.of(model), model.work
+    inner, outer = (
+        [model.hosts.name.take(np.array([row]))[0] if row >= 0 else "" for row in rows.tolist()]
+        for rows in (origins.op, origins.top)
+    )
+    return sorted(zip(work.ts_ns.tolist(), work.lane.tolist(), inner, outer, strict=True))
+
+
 @pytest.mark.parametrize("source", [*JOBS, *range(12)], ids=str)
 def test_sql_agrees_with_columns(session: Session, source: str | int) -> None:
     """Work with its launches, calls, host ranges, steps and regions are the same either way."""
@@ -249,10 +260,11 @@ def test_sql_agrees_with_columns(session: Session, source: str | int) -> None:
     found, expected = by_sql(session, trace)
     unlinked = np.flatnonzero(found.work.launch_id < 0)
     assert len(unlinked) == int((expected.work.launch_id < 0).sum())
-    uncompared = ("launch_id", "group", "bytes")
+    uncompared = ("launch_id", "group", "dtype", "bytes")
     assert rows(found.work, *uncompared) == rows(expected.work, *uncompared)
-    assert rows(found.calls, "op") == rows(expected.calls, "op")
-    assert rows(found.hosts) == rows(expected.hosts)
+    assert rows(found.calls, "op", "parent_id") == rows(expected.calls, "op", "parent_id")
+    assert rows(found.hosts, "parent_id") == rows(expected.hosts, "parent_id")
+    assert launched_by(found) == launched_by(expected)
     assert rows(found.steps) == rows(expected.steps)
     assert rows(found.regions) == rows(expected.regions)
 

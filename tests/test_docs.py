@@ -187,11 +187,14 @@ def test_ci_runs_the_second_command_in_a_new_environment() -> None:
     assert run.index(f"python3 -m venv {folder[1]}") < run.index("exec ./check")
 
 
+PYTEST = "pytest -n auto --dist loadfile"
+
+
 def test_check_runs_everything_and_the_tests_last() -> None:
     """Format, lint, types, layers, tests: the summary of the tests is the last line."""
     lines = (ROOT / "check").read_text(encoding="utf-8").rstrip().splitlines()
     tools = [re.sub(r'^"\$.*?" ?(?:-m )?|.*/|"$', "", line) for line in lines[-5:]]
-    assert tools == ["ruff format --check .", "ruff check .", "mypy", "lint-imports", "pytest"]
+    assert tools == ["ruff format --check .", "ruff check .", "mypy", "lint-imports", PYTEST]
 
 
 @pytest.mark.parametrize("script", ["check", ".ci/run"])

@@ -25,7 +25,7 @@ def data_files() -> list[Path]:
     return [
         path
         for path in FIXTURES.rglob("*")
-        if path.is_file() and path.parent != FIXTURES and "__pycache__" not in path.parts
+        if path.is_file() and path.parent != FIXTURES and path.suffix not in (".py", ".pyc")
     ]
 
 

@@ -19,6 +19,7 @@ MAKERS = (
     *("new_full", "scalar_tensor", "eye", "arange", "range", "linspace", "logspace"),
     *("tril_indices", "triu_indices", "rand", "randn", "randint", "randperm", "rand_like"),
     *("randn_like", "randint_like", "normal", "normal_", "uniform_", "random_", "bernoulli_"),
+    *("fill_", "zero_"),
 )
 """Operators of ATen that fill a tensor with what a kernel on the device could write as well."""
 

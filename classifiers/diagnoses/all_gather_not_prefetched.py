@@ -75,7 +75,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     most, proof = heaviest(facts, here)
     why = (
         f"All-gathers run for {spell(per_step(facts, found.time_ns))} of a step ({share:.0%}) "
-        f"while nothing computes. {most}"
+        f"while nothing computes (may include waiting for other ranks). {most}"
     )
     low = limits["hidden"] * found.hideable
     return DIAGNOSIS.fires(why, [found.claim(low, found.hideable)], [proof])

@@ -135,9 +135,13 @@ def _outermost_convolution(facts: RankFacts) -> Int64s:
 
 
 def _before_norm(facts: RankFacts, convolutions: Int64s) -> Bools:
-    """(n,) whether the next operator on the thread of each convolution is a norm."""
+    """(n,) whether the next operator on the thread of each convolution is a norm.
+
+    In training a norm counts its batches first (`num_batches_tracked.add_(1)`).
+    """
     hosts = facts.model.hosts
-    ops = np.flatnonzero(hosts.kind.where("host_op"))
+    counting = hosts.name.where("aten::add_")
+    ops = np.flatnonzero(hosts.kind.where("host_op") & ~counting)
     begin, until = int(hosts.ts_ns.min()), int(hosts.end_ns.max()) + 1
     place = hosts.lane * (until - begin) + hosts.ts_ns - begin
     after = (hosts.lane * (until - begin) + hosts.end_ns - begin)[convolutions]

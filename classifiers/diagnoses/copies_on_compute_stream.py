@@ -82,7 +82,9 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     """Look for exposed asynchronous copies on lanes of kernels."""
     chosen = _copies(facts, limits["compute_lane"])
     if not chosen.any():
-        return DIAGNOSIS.quiet("No asynchronous copy between the kernels of a stream.")
+        return DIAGNOSIS.quiet(
+            "No asynchronous copy between host and device among the kernels of a stream."
+        )
     parts, step = split_by_step(facts, _stopping(facts, chosen))
     exposed = np.bincount(step, leaf_ns(facts, "copy", bounds=parts), len(facts.trusted))
     exposed = exposed.astype(np.int64)

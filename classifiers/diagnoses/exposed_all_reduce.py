@@ -28,6 +28,8 @@ References:
     https://arxiv.org/abs/2006.15704
 """
 
+import numpy as np
+
 from perfdiag.classifiers.diagnoses._overlap import (
     COMPUTE_LANE,
     HIDDEN,
@@ -38,8 +40,12 @@ from perfdiag.classifiers.diagnoses._overlap import (
 from perfdiag.classifiers.diagnoses._shared import leaf_ns, per_step, share_of, spell
 from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits, Threshold
 from perfdiag.classifiers.facts import RankFacts
+from perfdiag.trace_schemas.recording import Int64s
 
 REDUCING = ("all_reduce", "reduce_scatter", "reduce", "broadcast", "unknown")
+
+HALF = ("bfloat16", "half", "float16", "bf16", "byte", "char", "float8_e4m3fn", "float8_e5m2")
+"""Types of numbers, in lower case, that a hook cannot halve."""
 
 FEWER_BYTES = Threshold(
     0.5,
@@ -92,5 +98,13 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
         f"Reductions run for {spell(per_step(facts, found.time_ns))} of a step ({share:.0%}) "
         f"while nothing computes{doubt}. {most}"
     )
-    high = found.hideable + (1.0 - found.hideable) * limits["fewer_bytes"]
+    fewer = limits["fewer_bytes"] * (1.0 - _in_half(facts, found.rows))
+    high = found.hideable + (1.0 - found.hideable) * fewer
     return DIAGNOSIS.fires(why, [found.claim(limits["hidden"] * found.hideable, high)], [proof])
+
+
+def _in_half(facts: RankFacts, rows: Int64s) -> float:
+    """Share of the reductions' time that is known to carry 16 bits a number or fewer already."""
+    half = facts.model.work.dtype.map(lambda name: name.lower() in HALF, np.bool_)[rows]
+    length = facts.length_ns[rows]
+    return float(length[half].sum() / max(1, length.sum()))

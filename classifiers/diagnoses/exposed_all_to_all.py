@@ -87,7 +87,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     most, proof = heaviest(facts, here)
     why = (
         f"All-to-alls run for {spell(per_step(facts, found.time_ns))} of a step ({share:.0%}) "
-        f"while nothing computes. {most}"
+        f"while nothing computes (may include waiting for other ranks). {most}"
     )
     high = found.hideable + (1.0 - found.hideable) * limits["fewer_bytes"]
     return DIAGNOSIS.fires(why, [found.claim(limits["hidden"] * found.hideable, high)], [proof])

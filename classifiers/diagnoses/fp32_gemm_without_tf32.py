@@ -113,8 +113,8 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     name, total, count, proof = longest_work(facts, chosen)
     why = (
         f"Kernels in full float32 take {spell(per_step(facts, time))} of a step ({share:.0%}) on a "
-        f"device whose matrix units take {device}: {count_of(count, 'kernel')} {brief(name)!r}, "
-        f"{spell(total)} in all."
+        f"device whose matrix units take {device}. The longest of them is {brief(name)!r}: "
+        f"{count_of(count, 'kernel')}, {spell(total)} in all."
     )
     return DIAGNOSIS.fires(why, [_claim(facts, chosen, convolution, limits)], [proof])
 

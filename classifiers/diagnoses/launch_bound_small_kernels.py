@@ -78,7 +78,8 @@ DIAGNOSIS = Diagnosis(
         "torch.compile(model, mode='reduce-overhead') (PyTorch 2.0 or later: Inductor and CUDA "
         "graphs), torch.cuda.make_graphed_callables or torch.cuda.graph (1.10 or later), with "
         "fixed shapes and no synchronisation inside; fused or foreach optimisers "
-        "(AdamW(fused=True), 2.0 or later); or a larger batch. JAX: one jit around the whole step."
+        "(AdamW(fused=True), 2.0 or later); or a larger batch. vLLM: "
+        "enforce_eager=False. JAX: one jit around the whole step."
     ),
     verify="Record again: the leaf `launch` shrinks; with graphs the trace shows few launches.",
     refuted_by="the gaps vanish when nothing is recorded: stacks and shapes slow the host down",

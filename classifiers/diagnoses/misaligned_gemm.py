@@ -92,8 +92,9 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     name, total, count, proof = longest_work(facts, narrow)
     why = (
         f"Matrix products that load less than {limits['full']:.0f} bytes at once take "
-        f"{spell(per_step(facts, time))} of a step ({share:.0%}): {count_of(count, 'kernel')} "
-        f"{brief(name)!r}, which load {loaded_bytes(name)} bytes at once, {spell(total)} in all."
+        f"{spell(per_step(facts, time))} of a step ({share:.0%}). The longest of them is "
+        f"{brief(name)!r}, which loads {loaded_bytes(name)} bytes at once: "
+        f"{count_of(count, 'kernel')}, {spell(total)} in all."
     )
     rows = np.flatnonzero(narrow)
     spans = (facts.model.work.ts_ns[rows], facts.model.work.end_ns[rows])

@@ -85,8 +85,9 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     pageable = int(work.name.map(lambda name: "Pageable" in name, np.bool_)[blocks].sum())
     why = (
         f"The host waits for {count_of(int(blocks.sum()), 'copy', 'copies')} between host and "
-        f"device, {pageable} of them from or to pageable memory: {spell(total)} in all, and "
-        f"{spell(per_step(facts, exposed))} of a step ({share:.0%}) in which nothing else runs."
+        f"device, {pageable} of them from or to pageable memory: {spell(total)} in all. With the "
+        f"idle times after them that is {spell(per_step(facts, exposed))} of a step ({share:.0%}) "
+        "in which nothing computes."
     )
     claims = [
         claim(copies, ["copy"], low=limits["pinned"], high=1.0),

@@ -1,7 +1,7 @@
 """The optimiser updates one parameter after the other.
 
 What it finds:
-    Steps of an optimiser that launch 100 small kernels or more, none of which works on a list of
+    Steps of an optimiser that launch 50 small kernels or more, none of which works on a list of
     tensors.
 
 Why it costs time:
@@ -63,7 +63,7 @@ TOGETHER = re.compile(r"_foreach_|_fused_|multi_?tensor", re.IGNORECASE)
 """Operators over lists of tensors."""
 
 KERNELS = Threshold(
-    100, "kernels in a step", "a choice: eight parameters of Adam; lists of tensors need 10 to 20"
+    50, "kernels in a step", "a choice: four parameters of Adam; lists of tensors need 10 to 20"
 )
 
 DIAGNOSIS = Diagnosis(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from examples.conv_bias_before_norm import job
-from kineto_builder import KinetoBuilder
+from kineto_builder import ELEMENTWISE, KinetoBuilder
 
 ME = "conv_bias_before_norm"
 SUM = "void at::native::reduce_kernel<128, 4, at::native::ReduceOp<float, float> >(float*, int)"
@@ -38,3 +38,18 @@ def test_the_norm_must_come_next(examine: Any) -> None:
         with b.step(), b.op("aten::batch_norm"):
             b.launch(SUM, 10)
     assert examine(b).status(ME) == "quiet"
+
+
+def test_a_norm_in_training_counts_its_batches_first(examine: Any) -> None:
+    """`num_batches_tracked.add_(1)` stands between the convolution and the norm."""
+    b = KinetoBuilder()
+    for _ in range(2):
+        with b.step():
+            with b.op("aten::conv2d"), b.op("aten::add_"):
+                b.launch(ELEMENTWISE, 50)
+            with b.op("aten::add_"):
+                b.launch(ELEMENTWISE, 2)
+            with b.op("aten::batch_norm"):
+                b.launch(SUM, 50)
+            b.sync()
+    assert examine(b).status(ME) == "fires"

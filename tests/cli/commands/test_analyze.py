@@ -116,12 +116,16 @@ def test_progress_on_a_terminal(on_terminal: OnTerminal) -> None:
     assert "50%" in err
 
 
-def test_options_reach_the_analysis(perfdiag: Runner, analysis: FakeAnalysis) -> None:
+def test_options_reach_the_analysis(
+    perfdiag: Runner, analysis: FakeAnalysis, tmp_path: Path
+) -> None:
     """Each option arrives in the unit that the analysis wants."""
+    config = tmp_path / "mine.toml"
+    config.write_text("[thresholds.loader_stall]\nshare = 0.5\n")
     perfdiag(
         *("analyze", "a.json", "b.json", "--engine", "native", "--step-marker", r"iter \d+"),
         *("--device-track", "^nd", "--time-unit", "ns", "--time-range", "1.5:3"),
-        *("--max-memory", "2GiB", "--deadline", "30"),
+        *("--max-memory", "2GiB", "--deadline", "30", "--config", str(config)),
     )
     assert analysis.paths == ["a.json", "b.json"]
     assert analysis.options == {
@@ -132,6 +136,8 @@ def test_options_reach_the_analysis(perfdiag: Runner, analysis: FakeAnalysis) ->
         "max_memory_bytes": 2 * 1024**3,
         "deadline_s": 30.0,
         "time_range_ns": (1_500_000_000, 3_000_000_000),
+        "thresholds": {"loader_stall": {"share": 0.5}},
+        "config": str(config),
     }
 
 
@@ -147,6 +153,8 @@ def test_defaults_of_options(perfdiag: Runner, analysis: FakeAnalysis) -> None:
         "max_memory_bytes": None,
         "deadline_s": 600.0,
         "time_range_ns": None,
+        "thresholds": {},
+        "config": None,
     }
 
 

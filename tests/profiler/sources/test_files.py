@@ -146,6 +146,7 @@ def test_a_real_database_is_recognised(tmp_path: Path) -> None:
         (zip_of({"a.txt": b"hello"}), "a.json!a.txt looks like plain text"),
         (tar_of({"a.txt": b"hello"}), "a.json!a.txt looks like plain text"),
     ],
+    ids=range(15),
 )
 def test_what_is_no_trace_is_refused(tmp_path: Path, data: bytes, looks: str) -> None:
     """A named file that is no trace is an error that says what it is instead."""

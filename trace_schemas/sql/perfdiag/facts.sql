@@ -77,13 +77,16 @@ CREATE PERFETTO VIEW _perfdiag_collective_fact(
   -- Process group, NULL where the trace does not say.
   group_name STRING,
   -- Bytes, NULL where unknown.
-  bytes LONG
+  bytes LONG,
+  -- Type of the elements, NULL where unknown.
+  dtype STRING
 ) AS
 SELECT
   id,
   op,
   group_name,
-  bytes
+  bytes,
+  dtype
 FROM perfdiag_collective
 ORDER BY
   id;
