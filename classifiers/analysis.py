@@ -7,12 +7,11 @@ import numpy as np
 
 from perfdiag import __version__
 from perfdiag.classifiers.collectives import collective_rows
-from perfdiag.classifiers.diagnosis import Diagnose, Diagnosis
 from perfdiag.classifiers.facts import RankFacts, derive_facts
 from perfdiag.classifiers.findings import Diagnosed, diagnose_rank
 from perfdiag.classifiers.fixes import merge_findings, rank_fixes
 from perfdiag.classifiers.labels import add_budgets, add_totals, judge, withheld
-from perfdiag.classifiers.thresholds import Overrides, fingerprint, tuned_diagnoses
+from perfdiag.classifiers.thresholds import Diagnoses, Overrides, fingerprint
 from perfdiag.classifiers.verdicts import RankVerdict, judge_rank
 from perfdiag.profiler.engine import EngineName
 from perfdiag.profiler.model import read_model
@@ -32,8 +31,6 @@ from perfdiag.trace_schemas.notices import Notice
 from perfdiag.trace_schemas.recording import Recording
 
 __all__ = ["Options", "Progress", "analyze"]
-
-Diagnoses = list[tuple[Diagnosis, Diagnose]]
 
 Progress = Callable[[str, float], None]
 """Called with what is being done and the share that is done."""
@@ -106,7 +103,7 @@ def analyze(
     """
     tell = progress or (lambda text, share: None)
     skipped: list[Blob] = []
-    diagnoses = tuned_diagnoses(options.thresholds)
+    diagnoses = Diagnoses(options.thresholds)
     done = list(_analysed(paths, options, diagnoses, tell, skipped))
     if not done:
         raise InputError(", ".join(paths), "holds no trace")
@@ -141,13 +138,14 @@ def _analyse(blob: Blob, options: Options, diagnoses: Diagnoses, tell: Progress)
         raise
     blob = replace(blob, data=b"")  # its memory is wanted for the model
     tell(f"modelling {blob.path}", 0.4)
+    diagnoses.prepare()
     with open_model(recording, options.reading, engine=engine) as opened:
         model = read_model(opened.session)
         info = report.EngineInfo(name=opened.session.name, version=opened.session.version)
     tell(f"judging {blob.path}", 0.9)
     facts = derive_facts(opened.recording, model)
     verdict = judge_rank(facts)
-    diagnosed = _with_slice_ids(diagnose_rank(facts, diagnoses, verdict.unknown), opened)
+    diagnosed = _with_slice_ids(diagnose_rank(facts, diagnoses.known, verdict.unknown), opened)
     notices = (*opened.recording.notices, *facts.notices)
     return _Analysed(_input(blob, recording), verdict, diagnosed, notices, info)
 
@@ -191,7 +189,7 @@ def _input(blob: Blob, recording: Recording) -> report.Input:
 
 def _thresholds(options: Options, diagnoses: Diagnoses) -> report.Thresholds:
     return report.Thresholds(
-        sha256=fingerprint(diagnoses),
+        sha256=fingerprint(diagnoses.known),
         config=options.config,
         overridden={name: dict(limits) for name, limits in options.thresholds.items()},
     )

@@ -3,15 +3,44 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from perfdiag.classifiers.diagnoses import all_diagnoses
 from perfdiag.classifiers.diagnosis import Diagnose, Diagnosis, Limits
 from perfdiag.trace_schemas.errors import UsageError
 
-__all__ = ["Overrides", "fingerprint", "tuned_diagnoses"]
+__all__ = ["Diagnoses", "Overrides", "fingerprint", "tuned_diagnoses"]
 
 Overrides = Mapping[str, Limits]
 """Values by id of a diagnosis and name of its threshold."""
+
+
+class Diagnoses:
+    """The diagnoses as a user has set them, imported beside other work where there is time.
+
+    Raises:
+        UsageError: there is no diagnosis or threshold of a name that is given.
+    """
+
+    def __init__(self, overrides: Overrides) -> None:
+        """Check what is set; without anything to check nothing is imported yet."""
+        self._overrides = overrides
+        self._future: Future[list[tuple[Diagnosis, Diagnose]]] | None = None
+        if overrides:
+            self.prepare().result()
+
+    def prepare(self) -> Future[list[tuple[Diagnosis, Diagnose]]]:
+        """Begin to import them in the background."""
+        if self._future is None:
+            pool = ThreadPoolExecutor(1)
+            self._future = pool.submit(tuned_diagnoses, self._overrides)
+            pool.shutdown(wait=False)
+        return self._future
+
+    @property
+    def known(self) -> list[tuple[Diagnosis, Diagnose]]:
+        """Every diagnosis with its function, in the order of their ids."""
+        return self.prepare().result()
 
 
 def tuned_diagnoses(overrides: Overrides) -> list[tuple[Diagnosis, Diagnose]]:

@@ -14,6 +14,7 @@ from perfdiag.trace_schemas.recording import Int32s, Int64s
 __all__ = [
     "Calls",
     "Coded",
+    "Collectives",
     "Hosts",
     "Lanes",
     "Model",
@@ -70,6 +71,21 @@ class Work:
     launch_ts_ns: Int64s
     launch_end_ns: Int64s
     launch_lane: Int64s
+
+
+@dataclass(frozen=True, slots=True)
+class Collectives:
+    """What only collectives say; -1 where the trace does not.
+
+    `work`: rows of `Work`, in order; `seq`: number within the group; `src_rank`, `dst_rank`: of a
+    transfer between two ranks.
+    """
+
+    work: Int64s
+    group_size: Int64s
+    seq: Int64s
+    src_rank: Int64s
+    dst_rank: Int64s
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +162,7 @@ class Model:
     """One rank's model."""
 
     work: Work
+    collectives: Collectives
     calls: Calls
     hosts: Hosts
     steps: Steps
@@ -171,12 +188,15 @@ def prepare(session: Session) -> None:
 
 def read_model(session: Session) -> Model:
     """Fetch the model of a prepared session."""
+    collectives = session.query("SELECT * FROM _perfdiag_collective_fact")
+    work = _work(
+        session.query("SELECT * FROM _perfdiag_work_fact"),
+        session.query("SELECT * FROM _perfdiag_class_fact"),
+        collectives,
+    )
     return Model(
-        _work(
-            session.query("SELECT * FROM _perfdiag_work_fact"),
-            session.query("SELECT * FROM _perfdiag_class_fact"),
-            session.query("SELECT * FROM _perfdiag_collective_fact"),
-        ),
+        work,
+        _collectives(work, collectives),
         _calls(session.query("SELECT * FROM _perfdiag_call_fact")),
         _hosts(session.query("SELECT * FROM _perfdiag_host_fact")),
         _steps(session.query("SELECT * FROM _perfdiag_step_fact")),
@@ -219,6 +239,14 @@ def _work(table: Table, classes: Table, collectives: Table) -> Work:
         launch_end_ns=np.where(launched < 0, -1, launched + table.ints("launch_dur")),
         launch_lane=table.ints("launch_lane_id"),
     )
+
+
+def _collectives(work: Work, table: Table) -> Collectives:
+    order = np.argsort(work.id, kind="stable")
+    row = order[np.searchsorted(work.id, table.ints("id"), sorter=order)]
+    by_row = np.argsort(row, kind="stable")
+    names = ("group_size", "seq", "src_rank", "dst_rank")
+    return Collectives(row[by_row], *(table.ints(name)[by_row] for name in names))
 
 
 def _spread(table: Table, name: str, rows: Int64s, count: int) -> Coded:

@@ -79,17 +79,30 @@ CREATE PERFETTO VIEW _perfdiag_collective_fact(
   -- Bytes, NULL where unknown.
   bytes LONG,
   -- Type of the elements, NULL where unknown.
-  dtype STRING
+  dtype STRING,
+  -- Ranks in the group, NULL where unknown.
+  group_size LONG,
+  -- Number of the collective within its group, NULL where unknown.
+  seq LONG,
+  -- Rank that sends, NULL where it is no transfer between two or unknown.
+  src_rank LONG,
+  -- Rank that receives, likewise.
+  dst_rank LONG
 ) AS
 SELECT
-  id,
+  collective.id,
   op,
   group_name,
   bytes,
-  dtype
-FROM perfdiag_collective
+  dtype,
+  group_size,
+  seq,
+  extract_arg(work.arg_set_id, 'debug.src_rank') AS src_rank,
+  extract_arg(work.arg_set_id, 'debug.dst_rank') AS dst_rank
+FROM perfdiag_collective AS collective
+JOIN _perfdiag_work AS work USING (id)
 ORDER BY
-  id;
+  collective.id;
 
 -- Correlation ids of device records, those without a usable time included.
 CREATE PERFETTO TABLE _perfdiag_recorded(
