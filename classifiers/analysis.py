@@ -10,14 +10,14 @@ from perfdiag.classifiers.collectives import collective_rows
 from perfdiag.classifiers.facts import RankFacts, derive_facts
 from perfdiag.classifiers.findings import Diagnosed, diagnose_rank
 from perfdiag.classifiers.fixes import merge_findings, rank_fixes
-from perfdiag.classifiers.labels import add_budgets, add_totals, judge, withheld
+from perfdiag.classifiers.job import Job, gather
+from perfdiag.classifiers.labels import add_totals, withheld
 from perfdiag.classifiers.thresholds import Diagnoses, Overrides, fingerprint
 from perfdiag.classifiers.verdicts import RankVerdict, judge_rank
 from perfdiag.profiler.engine import EngineName
 from perfdiag.profiler.model import read_model
 from perfdiag.profiler.opening import (
     EngineStart,
-    OpenModel,
     ReadOptions,
     TimeUnit,
     open_model,
@@ -25,6 +25,7 @@ from perfdiag.profiler.opening import (
 )
 from perfdiag.profiler.slice_ids import slice_ids
 from perfdiag.profiler.sources.files import Blob, expand
+from perfdiag.profiler.trace_writer import MetaSlice
 from perfdiag.trace_schemas import report
 from perfdiag.trace_schemas.errors import InputError
 from perfdiag.trace_schemas.notices import Notice
@@ -77,6 +78,25 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
+class _Read:
+    """One input with its facts.
+
+    Attributes:
+        input: as the report shows it.
+        facts: of the rank alone.
+        recording: what is needed to name slices, and its notices.
+        meta: the facts that were written into the trace.
+        engine: that answered.
+    """
+
+    input: report.Input
+    facts: RankFacts
+    recording: Recording
+    meta: Sequence[MetaSlice]
+    engine: report.EngineInfo
+
+
+@dataclass(frozen=True, slots=True)
 class _Analysed:
     """One input, done."""
 
@@ -104,31 +124,39 @@ def analyze(
     tell = progress or (lambda text, share: None)
     skipped: list[Blob] = []
     diagnoses = Diagnoses(options.thresholds)
-    done = list(_analysed(paths, options, diagnoses, tell, skipped))
-    if not done:
+    read = sorted(_all_read(paths, options, diagnoses, tell, skipped), key=_by_rank)
+    if not read:
         raise InputError(", ".join(paths), "holds no trace")
-    tell("ranking fixes", 0.95)
-    result = _report(done, skipped, _thresholds(options, diagnoses))
+    tell("judging", 0.9)
+    job = gather([item.facts for item in read])
+    done = [_judged(item, facts, diagnoses) for item, facts in zip(read, job.ranks, strict=True)]
+    result = _report(done, job, skipped, _thresholds(options, diagnoses))
     tell("done", 1.0)
     return result
 
 
-def _analysed(
+def _by_rank(item: _Read) -> tuple[bool, int, str]:
+    """Ranks in their order, those without a number last, whatever order they were named in."""
+    rank = item.facts.rank
+    return rank is None, rank or 0, item.input.path
+
+
+def _all_read(
     paths: Sequence[str],
     options: Options,
     diagnoses: Diagnoses,
     tell: Progress,
     skipped: list[Blob],
-) -> Iterator[_Analysed]:
+) -> Iterator[_Read]:
     limit = {} if options.max_memory_bytes is None else {"limit_bytes": options.max_memory_bytes}
     for blob in expand(paths, **limit):
         if blob.skipped:
             skipped.append(blob)
         else:
-            yield _analyse(blob, options, diagnoses, tell)
+            yield _read(blob, options, diagnoses, tell)
 
 
-def _analyse(blob: Blob, options: Options, diagnoses: Diagnoses, tell: Progress) -> _Analysed:
+def _read(blob: Blob, options: Options, diagnoses: Diagnoses, tell: Progress) -> _Read:
     tell(f"reading {blob.path}", 0.05)
     engine = EngineStart(options.reading)
     try:
@@ -142,21 +170,32 @@ def _analyse(blob: Blob, options: Options, diagnoses: Diagnoses, tell: Progress)
     with open_model(recording, options.reading, engine=engine) as opened:
         model = read_model(opened.session)
         info = report.EngineInfo(name=opened.session.name, version=opened.session.version)
-    tell(f"judging {blob.path}", 0.9)
     facts = derive_facts(opened.recording, model)
+    bare = replace(opened.recording.slices, args={}, raw_args=None)
+    return _Read(
+        _input(blob, recording),
+        facts,
+        replace(opened.recording, slices=bare, strings=(), metadata={}),
+        opened.facts,
+        info,
+    )
+
+
+def _judged(item: _Read, facts: RankFacts, diagnoses: Diagnoses) -> _Analysed:
+    """Judge and diagnose a rank by its facts, in which the job may have split its collectives."""
     verdict = judge_rank(facts)
-    diagnosed = _with_slice_ids(diagnose_rank(facts, diagnoses.known, verdict.unknown), opened)
-    notices = (*opened.recording.notices, *facts.notices)
-    return _Analysed(_input(blob, recording), verdict, diagnosed, notices, info)
+    diagnosed = diagnose_rank(facts, diagnoses.known, verdict.unknown)
+    notices = (*item.recording.notices, *facts.notices)
+    return _Analysed(item.input, verdict, _with_slice_ids(diagnosed, item), notices, item.engine)
 
 
-def _with_slice_ids(diagnosed: Diagnosed, opened: OpenModel) -> Diagnosed:
+def _with_slice_ids(diagnosed: Diagnosed, item: _Read) -> Diagnosed:
     """Look up the slices that prove findings, unless the trace numbers its slices its own way."""
     spots = diagnosed.spots
-    if opened.recording.foreign or not spots:
+    if item.recording.foreign or not spots:
         return diagnosed
     lane, start, end = (np.array(side, np.int64) for side in zip(*spots, strict=True))
-    found = slice_ids(opened.recording, opened.facts, lane, (start, end)).tolist()
+    found = slice_ids(item.recording, item.meta, lane, (start, end)).tolist()
     known = {spot: number for spot, number in zip(spots, found, strict=True) if number >= 0}
     return replace(diagnosed, slice_ids=known)
 
@@ -196,10 +235,10 @@ def _thresholds(options: Options, diagnoses: Diagnoses) -> report.Thresholds:
 
 
 def _report(
-    done: list[_Analysed], skipped: list[Blob], thresholds: report.Thresholds
+    done: list[_Analysed], job: Job, skipped: list[Blob], thresholds: report.Thresholds
 ) -> report.Report:
     ranks = [_rank(item) for item in done]
-    several = _between_ranks(done)
+    several = [*_between_ranks(done), *job.notices]
     return report.Report(
         version=__version__,
         engine=done[0].engine,
@@ -212,7 +251,7 @@ def _report(
             ),
             *(_notice_row(n, item.input.path) for item in done for n in item.notices),
         ],
-        job=_job(done, ranks),
+        job=_job(done, ranks, job),
         ranks=ranks,
         fixes=rank_fixes([item.diagnosed for item in done]),
         findings=merge_findings([item.diagnosed for item in done]),
@@ -264,14 +303,15 @@ def _rank(item: _Analysed) -> report.Rank:
     )
 
 
-def _job(done: list[_Analysed], ranks: list[report.Rank]) -> report.Job:
-    """All ranks added up; one rank speaks for itself."""
-    budget = add_budgets([rank.budget_ns for rank in ranks])
+def _job(done: list[_Analysed], ranks: list[report.Rank], job: Job) -> report.Job:
+    """All ranks added up, waits charged; one rank speaks for itself."""
+    budget = job.charged([rank.budget_ns for rank in ranks])
+    culprit = job.culprit
     judged = [item for item in done if item.verdict.verdict.label != "unknown"]
     if len(done) == 1:
         verdict = done[0].verdict.verdict
     elif judged:
-        verdict = judge(add_budgets([item.verdict.budget_ns for item in judged]), noun="job's time")
+        verdict = job.verdict(job.charged([item.verdict.budget_ns for item in judged]))
     else:
         verdict = withheld("No rank has a verdict: see the notices.")
     return report.Job(
@@ -279,7 +319,7 @@ def _job(done: list[_Analysed], ranks: list[report.Rank]) -> report.Job:
         confidence=verdict.confidence,
         runner_up=verdict.runner_up,
         probabilities={str(k): v for k, v in verdict.probabilities.items()},
-        culprit_rank=None,
+        culprit_rank=None if culprit is None else job.ranks[culprit].rank,
         why=verdict.why,
         step_time_ns=_step_time(ranks),
         totals_ns=add_totals([rank.totals_ns for rank in ranks]),

@@ -33,6 +33,8 @@ class RankFacts:
         trusted: (steps,) whether a verdict on the step can be given.
         timeline: the budget of the busiest device.
         notices: what the facts themselves found.
+        world_size: ranks in the job, None where the trace does not say.
+        clock_unix_ns: Unix time of the trace's time 0, None where it does not say.
     """
 
     rank: int | None
@@ -42,6 +44,8 @@ class RankFacts:
     trusted: NDArray[np.bool_]
     timeline: Timeline
     notices: tuple[Notice, ...]
+    world_size: int | None = None
+    clock_unix_ns: int | None = None
 
     @cached_property
     def origins(self) -> Origins:
@@ -70,6 +74,12 @@ class RankFacts:
         return merge(edges[:-1][idle], edges[1:][idle])
 
     @property
+    def trusted_ns(self) -> int:
+        """Length of the windows of all steps that have a verdict."""
+        steps = self.model.steps
+        return int((steps.end_ns - steps.ts_ns)[self.trusted].sum())
+
+    @property
     def span_ns(self) -> tuple[int, int]:
         """From the first window's start to the last one's end."""
         return int(self.model.steps.ts_ns[0]), int(self.model.steps.end_ns[-1])
@@ -92,7 +102,17 @@ def derive_facts(recording: Recording, model: Model) -> RankFacts:
         *_overhead(model),
         *_gaps_between_phases(model),
     )
-    return RankFacts(recording.rank, model, states, coverage, trusted, timeline, notices)
+    return RankFacts(
+        recording.rank,
+        model,
+        states,
+        coverage,
+        trusted,
+        timeline,
+        notices,
+        recording.world_size,
+        recording.clock.unix_ns,
+    )
 
 
 def _several_devices(model: Model, chosen: int) -> list[Notice]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from perfdiag.trace_schemas.report import LABELS, LEAF_LABEL, LEAVES, Label, Totals
 
-__all__ = ["Verdict", "add_budgets", "add_totals", "judge", "withheld"]
+__all__ = ["PHRASES", "Verdict", "add_budgets", "add_totals", "judge", "withheld"]
 
 CLASSES: tuple[Label, ...] = LABELS[:-1]
 
@@ -91,7 +91,7 @@ def _probabilities(shares: Mapping[Label, float], doubt: float) -> dict[Label, f
     return probabilities
 
 
-_PHRASES = {
+PHRASES = {
     "compute_kernel": "in kernels bound by arithmetic",
     "memory_kernel": "in kernels bound by memory traffic",
     "copy": "in copies that nothing hides",
@@ -118,7 +118,7 @@ def _sentence(budget_ns: Mapping[str, int], window: int, noun: str, label: Label
     }
     top = sorted(own, key=lambda leaf: -own[leaf])[:2]
     parts = [
-        f"{own[leaf] / window:.0%} {_PHRASES[leaf]}" for leaf in top if own[leaf] >= 0.02 * window
+        f"{own[leaf] / window:.0%} {PHRASES[leaf]}" for leaf in top if own[leaf] >= 0.02 * window
     ]
     text = f"Of the {noun}, {' and '.join(parts or ['nothing stands out'])}"
     if "collective_unsplit" in top and label == "collective-bound":

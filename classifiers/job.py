@@ -1,0 +1,164 @@
+"""The job: all its ranks together, with every wait charged to the rank that came late."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from perfdiag.classifiers.bubbles import with_bubbles
+from perfdiag.classifiers.clocks import Clocks, align
+from perfdiag.classifiers.facts import RankFacts
+from perfdiag.classifiers.labels import PHRASES, Verdict, add_budgets, judge
+from perfdiag.classifiers.rendezvous import Meetings, match
+from perfdiag.classifiers.waits import Waits, find_waits, split_timelines
+from perfdiag.trace_schemas.notices import Notice
+from perfdiag.trace_schemas.report import LEAVES
+
+__all__ = ["Job", "gather"]
+
+CULPRIT = 0.05
+"""Of a step that the other ranks must wait for a rank before it is named (DESIGN: 5 %)."""
+
+CLEARLY = 2.0
+"""Times as much as for the rank that comes second: ranks that are late by turns are no culprits."""
+
+DISAGREE = 0.05
+"""Of the transfers, from which on two ways to tell them apart from waits point at the clocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The ranks of a job with what shows only between them.
+
+    Attributes:
+        ranks: their facts, collectives split into waiting and transfer where they could be.
+        waits: who waits for whom; None where ranks are alone or their clocks cannot be believed.
+        clocks: how far the ranks' clocks agree; None where they do not meet.
+        notices: about all of them.
+    """
+
+    ranks: tuple[RankFacts, ...]
+    waits: Waits | None
+    clocks: Clocks | None
+    notices: tuple[Notice, ...]
+
+    @property
+    def culprit(self) -> int | None:
+        """Position of the rank to which most wait leads; None unless that is clear."""
+        if self.waits is None:
+            return None
+        late = self.waits.charged_ns.sum(axis=(0, 2))
+        steps = sum(facts.trusted_ns for facts in self.ranks) / len(self.ranks)
+        worst, second = np.argsort(-late, kind="stable")[:2].tolist()
+        enough = late[worst] >= CULPRIT * steps * (len(late) - 1) and late[worst] > 0
+        return worst if enough and late[worst] >= CLEARLY * late[second] else None
+
+    def charged(self, budgets: Sequence[dict[str, int]]) -> dict[str, int]:
+        """The budgets of all ranks added up, with waits in the leaves that they were charged to."""
+        total = add_budgets(list(budgets))
+        if self.waits is None:
+            return total
+        moved = self.waits.charged_ns.sum(axis=(0, 1))
+        whole = np.floor(moved).astype(np.int64)
+        whole[int(np.argmax(moved))] += round(moved.sum()) - int(whole.sum())
+        taken = min(int(whole.sum()), total.get("collective_wait", 0))
+        whole[int(np.argmax(whole))] -= int(whole.sum()) - taken
+        total["collective_wait"] = total.get("collective_wait", 0) - taken
+        for leaf, ns in zip(LEAVES, whole.tolist(), strict=True):
+            total[leaf] = total.get(leaf, 0) + ns
+        return {leaf: total[leaf] for leaf in LEAVES if total.get(leaf)}
+
+    def verdict(self, budget_ns: dict[str, int]) -> Verdict:
+        """What bounds the job, and who makes the others wait."""
+        verdict = judge(budget_ns, noun="job's time")
+        return replace(verdict, why=verdict.why + self._bubble(budget_ns) + self._blame())
+
+    def _blame(self) -> str:
+        culprit = self.culprit
+        if culprit is None or self.waits is None:
+            return ""
+        by_leaf = self.waits.charged_ns[:, culprit].sum(axis=0)
+        leaf = LEAVES[int(np.argmax(by_leaf))]
+        waited = by_leaf.sum() / max(1, self._steps) / max(1, len(self.ranks) - 1)
+        name = self.ranks[culprit].rank
+        return (
+            f" Rank {'?' if name is None else name} comes late: the others wait for it for "
+            f"{waited / 1e6:.3g} ms of a step, {by_leaf.max() / by_leaf.sum():.0%} of that while "
+            f"it is {PHRASES[leaf]}."
+        )
+
+    def _bubble(self, budget_ns: dict[str, int]) -> str:
+        if self.waits is None or not self.waits.bubble_ns.any():
+            return ""
+        share = budget_ns.get("collective_wait", 0) / sum(budget_ns.values())
+        return (
+            f" The pipeline bubble is {share:.0%}: stages wait for the others' share of the work."
+        )
+
+    @property
+    def _steps(self) -> int:
+        return max(int(facts.trusted.sum()) for facts in self.ranks)
+
+
+def gather(ranks: Sequence[RankFacts]) -> Job:
+    """Match the collectives of ranks, align their clocks, and split waits from transfers."""
+    alone = Job(tuple(ranks), None, None, ())
+    if len(ranks) < 2:
+        return alone
+    met = match(ranks)
+    if not len(met.meeting):
+        return alone
+    clocks = align(ranks, met)
+    notice, believed = _about_clocks(met, clocks)
+    if not believed:
+        return replace(alone, clocks=clocks, notices=(notice,))
+    split = with_bubbles(split_timelines(ranks, met), met, clocks)
+    waits = find_waits(split, met)
+    return Job(tuple(split), waits, clocks, (notice,))
+
+
+def _about_clocks(met: Meetings, clocks: Clocks) -> tuple[Notice, bool]:
+    """What is to be known of the clocks, and whether waits can be told with them.
+
+    Ends that differ by more than starts do after all clocks are aligned are not the ends of one
+    collective: it was matched wrongly, or a rank's times are not to be believed.
+    """
+    length = met.end_ns - met.start_ns
+    most = np.maximum.reduceat(length, met.first)
+    skew = float(np.percentile(most - np.minimum.reduceat(length, met.first), 90))
+    _, p90, p99 = clocks.residual_ns.tolist()
+    text = (
+        f"Ranks meet in {len(met.pairwise):,} collectives; the ends of {clocks.meetings:,} of them "
+        f"agree to {p90 / 1e3:.3g} us (90 %) and {p99 / 1e3:.3g} us (99 %)"
+    )
+    if clocks.known:
+        text += (
+            f", after clocks were set right by at most {abs(clocks.offset_ns).max() / 1e3:.3g} us"
+        )
+    if p90 > skew and clocks.meetings:
+        text += (
+            f". That is more than the {skew / 1e3:.3g} us by which they start apart: waits are not "
+            "told from transfers, and no rank is named as late."
+        )
+        return Notice("clock.offset", "warning", clocks.meetings, text), False
+    disagree = _disagreement(met, clocks)
+    if disagree > DISAGREE:
+        text += (
+            f". Lengths and times of the last arrival tell transfers {disagree:.0%} apart: the "
+            "clocks are not exact, and lengths were used"
+        )
+        return Notice("clock.offset", "warning", clocks.meetings, text + "."), True
+    return Notice("clock.offset", "info", max(1, clocks.meetings), text + "."), True
+
+
+def _disagreement(met: Meetings, clocks: Clocks) -> float:
+    """How far two estimates of all transfers are apart: by shortest length, and by last arrival."""
+    counted = ~met.pairwise
+    if not clocks.known or not counted.any():
+        return 0.0
+    shift = clocks.shift_ns[met.rank]
+    shortest = np.minimum.reduceat(met.end_ns - met.start_ns, met.first)
+    arrived = np.maximum.reduceat(met.start_ns + shift, met.first)
+    done = np.maximum.reduceat(met.end_ns + shift, met.first)
+    by_arrival, by_length = (done - arrived)[counted].sum(), shortest[counted].sum()
+    return float(abs(by_arrival - by_length) / max(1, by_length))

@@ -1,0 +1,150 @@
+"""Which collectives of different ranks are one: where the ranks of a job meet.
+
+By process group and number, where the trace has them; else by their order within the group, as far
+as all ranks run the same operations in it. Never by time: clocks of ranks differ.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perfdiag.classifiers.facts import RankFacts
+from perfdiag.trace_schemas.recording import ABSENT, Int64s
+
+__all__ = ["Meetings", "match"]
+
+Bools = NDArray[np.bool_]
+Key = tuple[str, str, int, int, int]
+
+PAIRWISE = ("send_recv",)
+"""Operations in which two ranks meet, and the one waits for the other's share of a schedule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meetings:
+    """Collectives that several ranks take part in: m meetings, n arrivals.
+
+    Attributes:
+        meeting: (n,) which meeting, ascending.
+        rank: (n,) position of the rank among those that were matched.
+        work: (n,) row of the rank's `Work`.
+        start_ns, end_ns: (n,) on the rank's own clock.
+        pairwise: (m,) whether it is a transfer between two ranks.
+        complete: (m,) whether the traces of all its ranks are there, as far as they say how many
+            they are.
+        unmatched: collectives of ranks that meet others, without a partner.
+    """
+
+    meeting: Int64s
+    rank: Int64s
+    work: Int64s
+    start_ns: Int64s
+    end_ns: Int64s
+    pairwise: Bools
+    complete: Bools
+    unmatched: int
+
+    def of_meeting(self, values: NDArray[np.number], reduce: np.ufunc) -> NDArray[np.number]:
+        """(m,) a reduction, such as `np.minimum`, of a (n,) figure over each meeting."""
+        return np.asarray(reduce.reduceat(values, self.first)) if len(values) else values
+
+    @property
+    def first(self) -> Int64s:
+        """(m,) the first arrival of each meeting."""
+        return np.searchsorted(self.meeting, np.arange(len(self.pairwise)))
+
+
+def match(ranks: Sequence[RankFacts]) -> Meetings:
+    """Match the collectives of a job's ranks, on the device that each one's budget is about."""
+    arrivals: dict[Key, dict[int, int]] = defaultdict(dict)
+    sizes: dict[Key, int] = {}
+    total = 0
+    for group, by_rank in _by_group(ranks).items():
+        for key, rank, row, size in _keyed(ranks, group, by_rank):
+            arrivals[key].setdefault(rank, row)
+            sizes[key] = max(sizes.get(key, 0), size)
+        total += sum(map(len, by_rank.values()))
+    met = {key: found for key, found in arrivals.items() if len(found) > 1}
+    return _meetings(ranks, met, sizes, total)
+
+
+def _by_group(ranks: Sequence[RankFacts]) -> dict[str, dict[int, list[int]]]:
+    """By process group and rank: positions in `Collectives`, in the order of their start."""
+    groups: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for position, facts in enumerate(ranks):
+        rows = facts.model.collectives.work
+        here = np.flatnonzero(facts.here[rows])
+        order = here[np.argsort(facts.model.work.ts_ns[rows[here]], kind="stable")]
+        names = facts.model.work.group.take(rows[order])
+        for name, index in zip(names, order.tolist(), strict=True):
+            groups[name][position].append(index)
+    return groups
+
+
+def _keyed(
+    ranks: Sequence[RankFacts], group: str, by_rank: dict[int, list[int]]
+) -> Iterable[tuple[Key, int, int, int]]:
+    """Key, rank, row of work and size of the group for each collective that can be matched."""
+    alike = _alike(ranks, by_rank)
+    for rank, indices in by_rank.items():
+        collectives, work = ranks[rank].model.collectives, ranks[rank].model.work
+        ops = work.collective.take(collectives.work[indices])
+        pairs: dict[tuple[int, int], int] = defaultdict(int)
+        for place, (index, op) in enumerate(zip(indices, ops, strict=True)):
+            row, size = int(collectives.work[index]), int(collectives.group_size[index])
+            source, target = int(collectives.src_rank[index]), int(collectives.dst_rank[index])
+            number = int(collectives.seq[index])
+            if op in PAIRWISE and source != ABSENT and target not in (ABSENT, source):
+                pairs[source, target] += 1
+                yield (group, op, source, target, pairs[source, target]), rank, row, 2
+            elif number != ABSENT and op not in PAIRWISE:
+                yield (group, op, ABSENT, ABSENT, number), rank, row, size
+            elif place < alike:
+                yield (group, op, ABSENT, ABSENT, -2 - place), rank, row, size
+
+
+def _alike(ranks: Sequence[RankFacts], by_rank: dict[int, list[int]]) -> int:
+    """How many collectives of a group, from the first on, are the same on all of its ranks."""
+    lists = []
+    for rank, indices in by_rank.items():
+        work, rows = ranks[rank].model.work, ranks[rank].model.collectives.work[indices]
+        lists.append(list(zip(work.collective.take(rows), work.bytes[rows].tolist(), strict=True)))
+    if len({len(one) for one in lists}) != 1:
+        return 0  # a rank that recorded more or fewer would shift all that follows
+    differ = (i for i, one in enumerate(zip(*lists, strict=True)) if len(set(one)) > 1)
+    return next(differ, len(lists[0]))
+
+
+def _meetings(
+    ranks: Sequence[RankFacts],
+    met: dict[Key, dict[int, int]],
+    sizes: dict[Key, int],
+    total: int,
+) -> Meetings:
+    rows = [
+        (number, rank, row)
+        for number, found in enumerate(met.values())
+        for rank, row in sorted(found.items())
+    ]
+    meeting, rank, work = np.array(rows, np.int64).reshape(-1, 3).T
+    starts, ends = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+    for position, facts in enumerate(ranks):
+        mine = rank == position
+        starts[mine] = facts.model.work.ts_ns[work[mine]]
+        ends[mine] = facts.model.work.end_ns[work[mine]]
+    world = max((facts.world_size or 0 for facts in ranks), default=0)
+    wanted = [sizes[key] if sizes[key] > 0 else (world or len(found)) for key, found in met.items()]
+    there = [len(found) for found in met.values()]
+    return Meetings(
+        meeting,
+        rank,
+        work,
+        starts,
+        ends,
+        np.array([key[1] in PAIRWISE for key in met], bool),
+        np.array(there, np.int64) >= np.array(wanted, np.int64),
+        total - len(rows),
+    )

@@ -1,0 +1,193 @@
+"""What of a collective is waiting, for whom, and what the late rank did meanwhile.
+
+The rank that arrives last has the shortest collective: its length is the transfer, what the others
+take beyond it is their wait. A wait is charged to the late rank, leaf by leaf to what that rank
+needed longer for than the one that waits since both had last met. Ends of collectives coincide, so
+none of this compares the clocks of two ranks.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perfdiag.classifiers.budget import LEAF, Timeline
+from perfdiag.classifiers.facts import RankFacts
+from perfdiag.classifiers.intervals import covered, cut, instants, merge
+from perfdiag.classifiers.rendezvous import Meetings
+from perfdiag.trace_schemas.recording import ABSENT, Int64s
+from perfdiag.trace_schemas.report import LEAVES
+
+__all__ = ["Waits", "find_waits", "split_timelines"]
+
+Floats = NDArray[np.float64]
+
+WAIT, TRANSFER = LEAF["collective_wait"], LEAF["collective_transfer"]
+UNSPLIT = LEAF["collective_unsplit"]
+
+
+def split_timelines(ranks: Sequence[RankFacts], met: Meetings) -> list[RankFacts]:
+    """The ranks with their exposed collectives split into waiting and transfer, where matched.
+
+    What of a collective is no wait for a rank that is there may be one for a rank that is not: it
+    stays unsplit where traces are missing.
+    """
+    waits = met.end_ns - met.start_ns - _transfer(met)
+    found = []
+    for position, facts in enumerate(ranks):
+        mine = met.rank == position
+        middle = met.start_ns[mine] + waits[mine]
+        moved = met.complete[met.meeting[mine]]
+        waiting = merge(met.start_ns[mine], middle)
+        moving = merge(middle[moved], met.end_ns[mine][moved])
+        found.append(replace(facts, timeline=_split(facts.timeline, waiting, moving)))
+    return found
+
+
+def _transfer(met: Meetings) -> Int64s:
+    """(n,) the shortest length of each arrival's meeting."""
+    if not len(met.meeting):
+        return met.start_ns
+    shortest = np.minimum.reduceat(met.end_ns - met.start_ns, met.first)
+    return np.asarray(shortest[met.meeting], np.int64)
+
+
+def _split(
+    timeline: Timeline, waiting: tuple[Int64s, Int64s], moving: tuple[Int64s, Int64s]
+) -> Timeline:
+    old = timeline.edges_ns
+    edges = instants(old, *waiting, *moving)
+    edges = edges[(edges >= old[0]) & (edges <= old[-1])]
+    at = np.searchsorted(old, edges[:-1], "right") - 1
+    leaf, active = timeline.leaf[at].copy(), timeline.active[at]
+    unsplit = leaf == UNSPLIT
+    leaf[unsplit & covered(*waiting, edges[:-1])] = WAIT
+    leaf[unsplit & covered(*moving, edges[:-1])] = TRANSFER
+    return Timeline(edges, leaf, active, timeline.device)
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Exposed waits of a job's ranks, and where they lead.
+
+    Attributes:
+        charged_ns: (ranks, ranks, leaves) time that the first waits for the second, by the leaf
+            that the second spent it in. The first with itself holds nothing.
+        bubble_ns: (ranks,) time that waits in transfers between two ranks, which is not charged.
+    """
+
+    charged_ns: Floats
+    bubble_ns: Int64s
+
+
+def find_waits(ranks: Sequence[RankFacts], met: Meetings) -> Waits:
+    """Charge the exposed waits of ranks whose time lines have been split."""
+    count = len(ranks)
+    charged = np.zeros((count, count, len(LEAVES)))
+    exposed = _exposed(ranks, met)
+    bubble = np.zeros(count, np.int64)
+    pairwise = met.pairwise[met.meeting] if len(met.meeting) else np.zeros(0, bool)
+    np.add.at(bubble, met.rank[pairwise], exposed[pairwise])
+    totals = [_Totals(facts.timeline) for facts in ranks]
+    last = np.full((count, count, 2), ABSENT, np.int64)
+    first = np.append(met.first, len(met.meeting))
+    begins = np.maximum.reduceat(met.end_ns, met.first) if len(met.meeting) else met.end_ns
+    for meeting in np.argsort(begins, kind="stable").tolist():
+        rows = np.arange(first[meeting], first[meeting + 1])
+        if not met.pairwise[meeting]:
+            late = rows[np.argmin((met.end_ns - met.start_ns)[rows])]
+            for row in rows[(rows != late) & (exposed[rows] > 0)].tolist():
+                _charge(charged, totals, met, (row, int(late)), (last, exposed[row]))
+        _remember(last, met, rows)
+    return Waits(charged, bubble)
+
+
+def _exposed(ranks: Sequence[RankFacts], met: Meetings) -> Int64s:
+    """(n,) how long each arrival waits, in steps with a verdict, with nothing else to do."""
+    waits = met.end_ns - met.start_ns - _transfer(met)
+    exposed = np.zeros(len(met.meeting), np.int64)
+    for position, facts in enumerate(ranks):
+        mine = np.flatnonzero(met.rank == position)
+        edges, steps = facts.timeline.edges_ns, facts.model.steps
+        counted = facts.trusted[np.searchsorted(steps.ts_ns, edges[:-1], "right") - 1]
+        waiting = (facts.timeline.leaf == WAIT) & counted
+        union = merge(edges[:-1][waiting], edges[1:][waiting])
+        parts = cut((met.start_ns[mine], met.start_ns[mine] + waits[mine]), union)
+        length = (parts.end_ns - parts.start_ns).astype(np.float64)
+        exposed[mine] = np.bincount(parts.interval, length, len(mine))
+    return exposed
+
+
+class _Totals:
+    """Time in each leaf of a rank up to any moment."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        lengths = np.diff(timeline.edges_ns)
+        each = np.zeros((len(lengths) + 1, len(LEAVES)))
+        each[np.arange(1, len(lengths) + 1), timeline.leaf] = lengths
+        self._edges, self._leaf = timeline.edges_ns, timeline.leaf
+        self._before = np.cumsum(each, axis=0)
+
+    def between(self, start_ns: int, end_ns: int) -> Floats:
+        """(leaves,) time in each leaf between two moments."""
+        return self._until(end_ns) - self._until(start_ns)
+
+    def _until(self, moment: int) -> Floats:
+        moment = int(np.clip(moment, self._edges[0], self._edges[-1]))
+        at = min(int(np.searchsorted(self._edges, moment, "right")) - 1, len(self._leaf) - 1)
+        total = np.array(self._before[at], np.float64)
+        total[self._leaf[at]] += moment - self._edges[at]
+        return total
+
+    @property
+    def begin_ns(self) -> int:
+        """When the rank's first step begins."""
+        return int(self._edges[0])
+
+
+def _charge(
+    charged: Floats,
+    totals: list[_Totals],
+    met: Meetings,
+    rows: tuple[int, int],
+    known: tuple[Int64s, int],
+) -> None:
+    """Charge one wait to the rank that came late, and what that waited for to those it waited for.
+
+    Args:
+        charged: is added to.
+        totals: of all ranks.
+        met: the meetings.
+        rows: of the rank that waits and of the one that is late.
+        known: when each pair of ranks last met, and how much of the wait is exposed.
+    """
+    last, exposed_ns = known
+    (waits, late), (here, there) = met.rank[list(rows)], met.start_ns[list(rows)]
+    since = [int(last[waits, late, 0]), int(last[waits, late, 1])]
+    if ABSENT in since:
+        since = [totals[waits].begin_ns, totals[late].begin_ns]
+    own = totals[waits].between(since[0], int(here))
+    excess = np.maximum(totals[late].between(since[1], int(there)) - own, 0.0)
+    if not excess.sum():
+        excess[LEAF["unclassified"]] = 1.0
+    share = excess * (exposed_ns / excess.sum())
+    through, share[WAIT] = share[WAIT], 0.0
+    charged[waits, late] += share
+    if through:
+        _pass_on(charged, int(waits), int(late), through)
+
+
+def _pass_on(charged: Floats, waits: int, late: int, time_ns: float) -> None:
+    """What the late rank waited itself goes to those for whom it waited so far."""
+    to = charged[late].copy()
+    to[waits] = 0.0
+    if to.sum():
+        charged[waits] += to * (time_ns / to.sum())
+    else:
+        charged[waits, late, LEAF["unclassified"]] += time_ns
+
+
+def _remember(last: Int64s, met: Meetings, rows: Int64s) -> None:
+    ranks, ends = met.rank[rows], met.end_ns[rows]
+    last[np.ix_(ranks, ranks)] = np.stack(np.meshgrid(ends, ends, indexing="ij"), axis=-1)
