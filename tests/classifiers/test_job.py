@@ -1,0 +1,154 @@
+"""All ranks together: who comes late, and what it was doing."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from fleet import Fault, fleet
+from generate import straggler
+from kineto_builder import COMM_STREAM, COMPUTE_STREAM, GEMM, KinetoBuilder
+from plain_model import facts_of
+
+from perfdiag.classifiers.facts import RankFacts
+from perfdiag.classifiers.job import Job, gather
+from perfdiag.classifiers.verdicts import judge_rank
+from perfdiag.trace_schemas.report import LEAVES
+
+
+def job_of(builders: list[KinetoBuilder]) -> Job:
+    return gather([facts_of(b) for b in builders])
+
+
+def blamed(job: Job) -> str:
+    """The leaf in which the culprit spent most of the time for which the others waited."""
+    assert job.waits is not None
+    assert job.culprit is not None
+    return LEAVES[int(job.waits.charged_ns[:, job.culprit].sum(axis=0).argmax())]
+
+
+def budgets(job: Job) -> list[dict[str, int]]:
+    return [judge_rank(facts).budget_ns for facts in job.ranks]
+
+
+CAUSES: dict[Fault, str] = {"loader": "input", "gc": "host_other", "kernels": "compute_kernel"}
+
+
+@pytest.mark.parametrize("ranks", [4, 16])
+@pytest.mark.parametrize("fault", sorted(CAUSES))
+@pytest.mark.parametrize("dose", [0.1, 0.2, 0.5])
+def test_the_late_rank_is_named_with_its_cause(ranks: int, fault: Fault, dose: float) -> None:
+    """From a tenth of a step on, whatever it is that makes one rank late."""
+    job = job_of(fleet(ranks, fault, dose, late=ranks - 2))
+    assert job.culprit == ranks - 2
+    assert blamed(job) == CAUSES[fault]
+
+
+@pytest.mark.parametrize("ranks", [2, 4, 16])
+@pytest.mark.parametrize("seed", range(5))
+def test_nobody_is_named_on_a_clean_job(ranks: int, seed: int) -> None:
+    """Ranks that differ by chance are late by turns, and by little."""
+    assert job_of(fleet(ranks, seed=seed)).culprit is None
+
+
+def test_waits_and_transfers_are_told_apart(examine: Any) -> None:
+    """The late rank only transfers; what the other's collective takes longer is waiting."""
+    job = gather([examine(b).facts for b in fleet(2, "loader", 0.5)])
+    waiting, late = budgets(job)
+    assert late.get("collective_wait", 0) < 0.02 * sum(late.values())
+    assert waiting["collective_wait"] == pytest.approx(4 * 0.5 * 12_000_000, rel=0.05)
+    assert waiting["collective_transfer"] == pytest.approx(late["collective_transfer"], rel=0.02)
+    assert "collective_unsplit" not in waiting | late
+
+
+def test_charging_moves_time_and_loses_none() -> None:
+    """The job's budget holds as much as those of its ranks; the wait lies where it came from."""
+    job = job_of(fleet(4, "loader", 2.0))
+    own = budgets(job)
+    charged = job.charged(own)
+    assert sum(charged.values()) == sum(sum(budget.values()) for budget in own)
+    assert charged["input"] > sum(budget.get("input", 0) for budget in own)
+    assert charged.get("collective_wait", 0) <= 4 * len(own)
+    assert job.verdict(charged).label == "host-bound"
+
+
+def test_the_cause_may_lie_before_the_collective() -> None:
+    """Rank 1 loads first and computes while rank 0 waits: its loader is to blame."""
+    job = job_of(list(straggler()))
+    assert job.culprit == 1
+    assert blamed(job) == "input"
+
+
+def test_ranks_whose_traces_are_missing_leave_transfers_in_doubt() -> None:
+    """What two of four ranks take together may still be waiting for the others."""
+    job = job_of(fleet(4, "loader", 0.5)[:2])
+    assert job.culprit == 1
+    assert budgets(job)[1]["collective_unsplit"] > 0
+    assert "collective_transfer" not in budgets(job)[1]
+
+
+def test_ranks_that_meet_nowhere_are_alone() -> None:
+    """Without a collective in common nothing is charged, and nobody is named."""
+    builders = [KinetoBuilder(rank, 2) for rank in range(2)]
+    for b in builders:
+        with b.step():
+            b.launch(GEMM, 100)
+            b.sync()
+    job = job_of(builders)
+    assert (job.waits, job.clocks, job.culprit, job.notices) == (None, None, None, ())
+
+
+def stages() -> tuple[KinetoBuilder, KinetoBuilder]:
+    """Two stages of a pipeline: the second waits for the first, which then waits in turn."""
+    first, second = KinetoBuilder(0, 2), KinetoBuilder(1, 2)
+    begin_us = first.now_us
+    with first.step():
+        first.launch(GEMM, 500)
+        first.collective("send", 1 << 20, 50)
+        first.collective("recv", 1 << 20, 1, until_us=begin_us + 1100)
+        first.wait_event(COMPUTE_STREAM, on=COMM_STREAM)
+        first.launch(GEMM, 400)
+        first.sync()
+    with second.step():
+        second.collective("recv", 1 << 20, 1, until_us=begin_us + 565)
+        second.wait_event(COMPUTE_STREAM, on=COMM_STREAM)
+        second.launch(GEMM, 400)
+        second.collective("send", 1 << 20, 50)
+        second.sync()
+    return first, second
+
+
+def test_a_pipeline_bubble_is_nobodys_fault() -> None:
+    """Stages wait for each other's share of the schedule: no culprit, and the wait stays."""
+    job = job_of(list(stages()))
+    assert job.culprit is None
+    charged = job.charged(budgets(job))
+    assert charged["collective_wait"] > 0.3 * sum(charged.values())
+    assert "pipeline bubble" in job.verdict(charged).why
+
+
+def shifted(facts: list[RankFacts], by_ns: int) -> Job:
+    origin = 1_700_000_000_000_000_000
+    moved = [replace(f, clock_unix_ns=origin + i * by_ns) for i, f in enumerate(facts)]
+    return gather(moved)
+
+
+def test_clocks_that_differ_are_set_right() -> None:
+    """A clock that is 3 ms off changes nothing but the notice."""
+    facts = [facts_of(b) for b in fleet(4, "loader", 0.5)]
+    job = shifted(facts, 3_000_000)
+    assert job.culprit == 1
+    assert job.clocks is not None
+    assert (job.clocks.offset_ns - job.clocks.offset_ns[0]).tolist() == [0, 3e6, 6e6, 9e6]
+    assert job.notices[0].kind == "clock.offset"
+
+
+def test_ends_that_do_not_agree_withhold_the_verdict() -> None:
+    """Collectives that end far apart on ranks are not the same, or their times are not."""
+    one, other = fleet(2, "loader", 0.1)
+    kernels = [e for e in other.clock.events if "nccl" in e["name"] and e["cat"] == "kernel"]
+    for index, event in enumerate(kernels):
+        event["ts"] += 4_000_000 * (index % 3)
+    job = job_of([one, other])
+    assert job.waits is None
+    assert job.culprit is None
+    assert [(n.kind, n.severity) for n in job.notices] == [("clock.offset", "warning")]
