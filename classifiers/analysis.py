@@ -237,7 +237,7 @@ def _thresholds(options: Options, diagnoses: Diagnoses) -> report.Thresholds:
 def _report(
     done: list[_Analysed], job: Job, skipped: list[Blob], thresholds: report.Thresholds
 ) -> report.Report:
-    ranks = [_rank(item) for item in done]
+    ranks = [_rank(item, offset) for item, offset in zip(done, _offsets(job), strict=True)]
     several = [*_between_ranks(done), *job.notices]
     return report.Report(
         version=__version__,
@@ -289,7 +289,14 @@ def _between_ranks(done: list[_Analysed]) -> list[Notice]:
     return notices
 
 
-def _rank(item: _Analysed) -> report.Rank:
+def _offsets(job: Job) -> list[int | None]:
+    """How far each rank's clock was off."""
+    if job.clocks is None or not job.clocks.known:
+        return [None] * len(job.ranks)
+    return [int(offset) for offset in job.clocks.offset_ns]
+
+
+def _rank(item: _Analysed, offset_ns: int | None) -> report.Rank:
     verdict = item.verdict
     return report.Rank(
         rank=item.facts.rank,
@@ -298,6 +305,11 @@ def _rank(item: _Analysed) -> report.Rank:
         why=verdict.verdict.why,
         totals_ns=verdict.totals,
         budget_ns=verdict.budget_ns,
+        waits=[
+            report.Wait(late_rank=w.late_rank, time_ns=w.time_ns, leaf_ns=dict(w.leaf_ns))
+            for w in item.facts.waits or ()
+        ],
+        clock_offset_ns=offset_ns,
         top=verdict.top,
         steps=list(verdict.steps),
     )

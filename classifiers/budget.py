@@ -4,6 +4,7 @@ A rank's time is cut at every moment at which something changes. Each piece gets
 that the leaves of any window sum to it exactly, whatever the trace holds.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,6 +47,19 @@ class Timeline:
         sums = np.zeros(len(LEAVES), np.int64)
         np.add.at(sums, self.leaf[max(first - 1, 0) : last], lengths)
         return {name: int(sums[code]) for name, code in LEAF.items() if sums[code]}
+
+    def time_in(self, leaves: Sequence[str], bounds: tuple[Int64s, Int64s]) -> Int64s:
+        """(n,) nanoseconds in some leaves between each pair of bounds."""
+        wanted = np.isin(self.leaf, [LEAF[name] for name in leaves])
+        before = np.concatenate(([0], np.cumsum(np.diff(self.edges_ns) * wanted)))
+        wanted = np.append(wanted, False)
+
+        def until(times_ns: Int64s) -> Int64s:
+            times_ns = np.clip(times_ns, self.edges_ns[0], self.edges_ns[-1])
+            at = np.searchsorted(self.edges_ns, times_ns, "right") - 1
+            return np.asarray(before[at] + (times_ns - self.edges_ns[at]) * wanted[at], np.int64)
+
+        return until(bounds[1]) - until(bounds[0])
 
     def _lengths(self, start_ns: int, end_ns: int, first: int, last: int) -> Int64s:
         edges = np.clip(self.edges_ns[max(first - 1, 0) : last + 1], start_ns, end_ns)

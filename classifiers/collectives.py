@@ -9,6 +9,9 @@ from perfdiag.trace_schemas import report
 __all__ = ["collective_rows"]
 
 
+EXPOSED = ("collective_transfer", "collective_wait", "collective_unsplit")
+
+
 def collective_rows(facts: RankFacts) -> list[report.Collective]:
     """Count, bytes and time of each operation and group; see `report.Collective`."""
     work = facts.model.work
@@ -20,14 +23,9 @@ def collective_rows(facts: RankFacts) -> list[report.Collective]:
     for op, group in keys:
         mine = rows[(work.collective.where(op) & work.group.where(group))[rows]]
         starts, ends = merge(work.ts_ns[mine], work.end_ns[mine])
-        exposed = sum(
-            facts.timeline.budget(s, e).get("collective_unsplit", 0)
-            for s, e in zip(
-                np.clip(starts, begin, until).tolist(),
-                np.clip(ends, begin, until).tolist(),
-                strict=True,
-            )
-        )
+        bounds = (np.clip(starts, begin, until), np.clip(ends, begin, until))
+        exposed = int(facts.timeline.time_in(EXPOSED, bounds).sum())
+        waits = int(facts.timeline.time_in(("collective_wait",), bounds).sum())
         found.append(
             report.Collective(
                 rank=facts.rank,
@@ -37,6 +35,7 @@ def collective_rows(facts: RankFacts) -> list[report.Collective]:
                 bytes=int(np.maximum(work.bytes[mine], 0).sum()),
                 total_ns=int((work.end_ns[mine] - work.ts_ns[mine]).sum()),
                 exposed_ns=exposed,
+                wait_ns=waits,
             )
         )
     return found

@@ -48,6 +48,11 @@ class Threshold:
     unit: str
     source: str
 
+    def set_to(self, value: float) -> "Threshold":
+        """Another value, which the user has set."""
+        source = f"set in the configuration; {self.value:g} without it: {self.source}"
+        return replace(self, value=value, source=source)
+
 
 MATERIAL = Threshold(
     0.01,
@@ -92,7 +97,7 @@ class Diagnosis:
 
     def tuned(self, limits: Limits) -> "Diagnosis":
         """The same with other values for some thresholds."""
-        changed = {name: replace(self.thresholds[name], value=v) for name, v in limits.items()}
+        changed = {name: self.thresholds[name].set_to(value) for name, value in limits.items()}
         return replace(self, thresholds={**self.thresholds, **changed})
 
     def fires(self, why: str, claims: list[Claim], evidence: list["Proof"]) -> "Finding":

@@ -1,5 +1,6 @@
 """The facts about one rank, derived once and shared by labels, diagnoses and reports."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,9 +17,24 @@ from perfdiag.trace_schemas.host_ranges import classify_range
 from perfdiag.trace_schemas.notices import Notice
 from perfdiag.trace_schemas.recording import Int64s, Recording
 
-__all__ = ["RankFacts", "derive_facts"]
+__all__ = ["RankFacts", "Wait", "derive_facts"]
 
 Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Exposed time that a rank waits for another in collectives.
+
+    Attributes:
+        late_rank: for whom, None where its trace does not say which rank it is.
+        time_ns: in all steps that have a verdict.
+        leaf_ns: by the leaf in which the late rank spent it, the largest first.
+    """
+
+    late_rank: int | None
+    time_ns: int
+    leaf_ns: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -35,6 +51,7 @@ class RankFacts:
         notices: what the facts themselves found.
         world_size: ranks in the job, None where the trace does not say.
         clock_unix_ns: Unix time of the trace's time 0, None where it does not say.
+        waits: for whom it waits, None where no other rank's trace tells.
     """
 
     rank: int | None
@@ -46,6 +63,7 @@ class RankFacts:
     notices: tuple[Notice, ...]
     world_size: int | None = None
     clock_unix_ns: int | None = None
+    waits: "tuple[Wait, ...] | None" = None
 
     @cached_property
     def origins(self) -> Origins:

@@ -7,7 +7,7 @@ import numpy as np
 
 from perfdiag.classifiers.bubbles import with_bubbles
 from perfdiag.classifiers.clocks import Clocks, align
-from perfdiag.classifiers.facts import RankFacts
+from perfdiag.classifiers.facts import RankFacts, Wait
 from perfdiag.classifiers.labels import PHRASES, Verdict, add_budgets, judge
 from perfdiag.classifiers.rendezvous import Meetings, match
 from perfdiag.classifiers.waits import Waits, find_waits, split_timelines
@@ -114,7 +114,19 @@ def gather(ranks: Sequence[RankFacts]) -> Job:
         return replace(alone, clocks=clocks, notices=(notice,))
     split = with_bubbles(split_timelines(ranks, met), met, clocks)
     waits = find_waits(split, met)
-    return Job(tuple(split), waits, clocks, (notice,))
+    told = [replace(facts, waits=_of_rank(split, waits, i)) for i, facts in enumerate(split)]
+    return Job(tuple(told), waits, clocks, (notice,))
+
+
+def _of_rank(ranks: Sequence[RankFacts], waits: Waits, position: int) -> tuple[Wait, ...]:
+    """For whom one rank waits, the longest first."""
+    found = []
+    for late, by_leaf in enumerate(waits.charged_ns[position]):
+        largest = sorted(zip(by_leaf, LEAVES, strict=True), reverse=True)
+        leaf_ns = {leaf: int(ns) for ns, leaf in largest if ns >= 1}
+        if leaf_ns:
+            found.append(Wait(ranks[late].rank, int(by_leaf.sum()), leaf_ns))
+    return tuple(sorted(found, key=lambda wait: -wait.time_ns))
 
 
 def _about_clocks(met: Meetings, clocks: Clocks) -> tuple[Notice, bool]:

@@ -1,5 +1,6 @@
 """The diagnoses with the thresholds that a user has set, and a hash that names them all."""
 
+import difflib
 import hashlib
 import json
 from collections.abc import Mapping
@@ -53,7 +54,7 @@ def tuned_diagnoses(overrides: Overrides) -> list[tuple[Diagnosis, Diagnose]]:
     ids = [diagnosis.id for diagnosis, _ in known]
     for name in overrides:
         if name not in ids:
-            msg = f"no diagnosis {name!r}: `perfdiag explain` lists them"
+            msg = f"thresholds are set for {name!r}, which is no diagnosis: {_hint(name, ids)}"
             raise UsageError(msg)
     return [(_tuned(one, overrides.get(one.id, {})), function) for one, function in known]
 
@@ -61,10 +62,18 @@ def tuned_diagnoses(overrides: Overrides) -> list[tuple[Diagnosis, Diagnose]]:
 def _tuned(diagnosis: Diagnosis, limits: Limits) -> Diagnosis:
     unknown = [name for name in limits if name not in diagnosis.thresholds]
     if unknown:
-        has = ", ".join(diagnosis.thresholds)
-        msg = f"{diagnosis.id} has no threshold {unknown[0]!r}; it has {has}"
+        hint = _hint(unknown[0], list(diagnosis.thresholds))
+        msg = f"{diagnosis.id} has no threshold {unknown[0]!r}: {hint}"
         raise UsageError(msg)
     return diagnosis.tuned(limits)
+
+
+def _hint(name: str, known: list[str]) -> str:
+    """Names that come close, or all of them where they are few."""
+    near = difflib.get_close_matches(name, known, 3, 0.5)
+    if near:
+        return f"did you mean {', '.join(near)}?"
+    return f"there are {', '.join(known)}" if len(known) < 12 else "`perfdiag explain` lists them"
 
 
 def fingerprint(diagnoses: list[tuple[Diagnosis, Diagnose]]) -> str:

@@ -39,6 +39,7 @@ __all__ = [
     "StepTime",
     "Thresholds",
     "Totals",
+    "Wait",
     "schema",
 ]
 
@@ -216,8 +217,20 @@ class Step(_Struct, frozen=True, kw_only=True):
     regions: list[Region]
 
 
+class Wait(_Struct, frozen=True, kw_only=True):
+    """Exposed time that a rank waits for another, and what that one spent it in."""
+
+    late_rank: int | None
+    time_ns: Nanoseconds
+    leaf_ns: dict[str, Nanoseconds]
+
+
 class Rank(_Struct, frozen=True, kw_only=True):
-    """One rank: its own budget, in which a wait counts as collective. `top`: its longest work."""
+    """One rank: its own budget, in which a wait counts as collective.
+
+    `top`: its longest work; `waits`: for whom it waits; `clock_offset_ns`: how far its clock was
+    off from those of the others, None where it was not compared.
+    """
 
     rank: int | None
     label: Label
@@ -225,6 +238,8 @@ class Rank(_Struct, frozen=True, kw_only=True):
     why: str
     totals_ns: Totals
     budget_ns: dict[str, Nanoseconds]
+    waits: list[Wait]
+    clock_offset_ns: int | None
     top: list[Hotspot]
     steps: list[Step]
 
@@ -310,7 +325,7 @@ class Thresholds(_Struct, frozen=True, kw_only=True):
 
 
 class Collective(_Struct, frozen=True, kw_only=True):
-    """Collectives of one operation and group on one rank."""
+    """Collectives of one operation and group on one rank. `wait_ns`: exposed, for late ranks."""
 
     rank: int | None
     op: str
@@ -319,6 +334,7 @@ class Collective(_Struct, frozen=True, kw_only=True):
     bytes: int
     total_ns: Nanoseconds
     exposed_ns: Nanoseconds
+    wait_ns: Nanoseconds
 
 
 class Report(_Struct, frozen=True, kw_only=True):

@@ -20,7 +20,12 @@ _STYLE: dict[Status, str] = {"fires": "bold", "minor": "yellow", "failed": "bold
 
 def note(report: Report) -> str:
     """How many diagnoses say what."""
-    said = {s: len({f.id for f in report.findings if f.status == s}) for s in STATUSES}
+    best: dict[str, Status] = {}
+    for (
+        finding
+    ) in report.findings:  # those that say most come first: of ranks that differ, the best
+        best.setdefault(finding.id, finding.status)
+    said = {status: list(best.values()).count(status) for status in STATUSES}
     counts = ", ".join(f"{number} {_SAID[s]}" for s, number in said.items() if number)
     total = len({finding.id for finding in report.findings})
     return f"{total} {'diagnosis' if total == 1 else 'diagnoses'}: {counts}"

@@ -44,20 +44,23 @@ def _fix(fix: Fix, report: Report, verbose: bool) -> RenderableType:
     head.add_column(ratio=1)
     head.add_column(justify="right", no_wrap=True)
     title = Text(shorten(fix.title, 200), "bold").append(f"  {shorten(fix.id, 40)}", "not bold dim")
-    head.add_row(title, _saving(fix, _mean_step_ns(report)))
+    head.add_row(title, _saving(fix, report))
     body = Table.grid(padding=(0, 1, 0, 0), pad_edge=False)
     body.add_column(min_width=7, no_wrap=True)
+    body.add_column(overflow="fold")
     rows = [*_explanation(fix, report), *(_proof(fix) if verbose else ())]
     for key, text in rows:
         body.add_row(Text(f"  {key}", "dim"), Text(sentence(text)))
     return Group(head, body)
 
 
-def _saving(fix: Fix, step_ns: float) -> Text:
+def _saving(fix: Fix, report: Report) -> Text:
+    """Of a mean step of all ranks, like the total above; a fix may concern some of them only."""
     if fix.saving_ns_per_step <= 0:
         return Text("saving not known", "dim")
-    text = Text(f"{duration(fix.saving_ns_per_step)} a step", "bold green")
-    return text.append(f"  {percent(fix.saving_ns_per_step, step_ns)}", "green")
+    saving_ns = _of_the_job(fix, report)
+    text = Text(f"{duration(saving_ns)} a step", "bold green")
+    return text.append(f"  {percent(saving_ns, _mean_step_ns(report))}", "green")
 
 
 def _explanation(fix: Fix, report: Report) -> Iterator[tuple[str, str]]:
@@ -68,7 +71,21 @@ def _explanation(fix: Fix, report: Report) -> Iterator[tuple[str, str]]:
     if fix.saving_ns_per_step > 0:
         bounds = f"{duration(fix.saving_low_ns)} to {duration(fix.saving_high_ns)}"
         whose = _whose(fix, len(report.ranks)) + _when(fix, report)
-        yield "saves", f"{bounds} a step, {fix.confidence:.0%} sure{whose}"
+        yield "saves", f"{bounds} a step, {fix.confidence:.0%} sure{whose}{_shared(fix, report)}"
+
+
+def _shared(fix: Fix, report: Report) -> str:
+    """What is left of it once better fixes are made, where they claim part of its time."""
+    left = fix.saving_after_previous_ns
+    if left >= 0.99 * _of_the_job(fix, report):
+        return ""
+    return f"; {duration(left)} beyond the better fixes"
+
+
+def _of_the_job(fix: Fix, report: Report) -> float:
+    """What it saves of a mean step over all ranks."""
+    steps = [len(rank.steps) for rank in report.ranks if rank.rank in fix.ranks]
+    return fix.saving_ns_per_step * sum(steps) / max(1, step_count(report))
 
 
 def _where(fix: Fix) -> str:

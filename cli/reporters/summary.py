@@ -188,8 +188,8 @@ def collective_rows(collectives: Iterable[Collective]) -> list[CollectiveRow]:
 
 
 def fix_groups(fixes: Iterable[Fix]) -> dict[str, list[Fix]]:
-    """Fixes by layer: the layer and the fix that save most come first."""
+    """Fixes by layer, as they are ranked: the layer of the best one comes first."""
     groups: dict[str, list[Fix]] = {}
-    for fix in sorted(fixes, key=lambda fix: -fix.saving_ns_per_step):
+    for fix in fixes:
         groups.setdefault(fix.layer, []).append(fix)
     return groups

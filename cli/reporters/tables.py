@@ -56,7 +56,11 @@ def tables(report: Report, console: Console) -> Iterator[Block]:
     if len(steps) > 1 or any(row.step.coverage < 1 for row in steps):
         yield _steps(report, name_width)
     if phases:
-        yield "Phases", "mean of a step", _regions(phases, report, name_width, mostly)
+        yield (
+            "Phases",
+            "mean of a step; 1/3: parts that have the label",
+            _regions(phases, report, name_width, mostly),
+        )
     if parts:
         left_out = len(parts) - _MOST_PARTS
         note = f"the longest; {left_out:,} more in the JSON report" if left_out > 0 else ""
@@ -155,7 +159,8 @@ def _longest(spots: Sequence[Hotspot], report: Report, width: int) -> Block:
 
 def _ranks(report: Report) -> Block:
     shown = pick_ranks(report)
-    table = _table(">rank", ">step", ">busy", ">waits", "bound by", ">sure")
+    waiting = any(rank.waits for rank in report.ranks)
+    table = _table(">rank", ">step", ">busy", *[">waits", ">for"] * waiting, "bound by", ">sure")
     longest = max(1, *(_mean_window(rank) for rank in report.ranks))
     for rank in shown:
         totals, is_culprit = rank.totals_ns, rank.rank == report.job.culprit_rank
@@ -163,7 +168,7 @@ def _ranks(report: Report) -> Block:
             Text(_rank_name(rank.rank), "bold red" if is_culprit else ""),
             duration(_mean_window(rank)),
             percent(totals.busy, totals.window),
-            percent(rank.budget_ns.get("collective_wait", 0), totals.window),
+            *_waits(rank) * waiting,
             label_text(rank.label),
             _sure(rank.label, rank.confidence),
             Bar(rank.budget_ns, _mean_window(rank) / longest),
@@ -172,6 +177,13 @@ def _ranks(report: Report) -> Block:
     note = "each by its own time: a wait counts as collective"
     some = f"{len(shown)} of {len(report.ranks):,}, those that wait least; " if left_out else ""
     return "Ranks", some + note, table
+
+
+def _waits(rank: Rank) -> list[str]:
+    """The share of its time that a rank waits, and for whom most of it."""
+    waits = rank.budget_ns.get("collective_wait", 0)
+    late = _rank_name(rank.waits[0].late_rank) if rank.waits else "-"
+    return [percent(waits, rank.totals_ns.window), late]
 
 
 def _sure(label: Label, confidence: float) -> str:

@@ -50,6 +50,8 @@ def _blocks(report: Report, console: Console, verbose: bool) -> Iterator[Rendera
         yield section(title, note, table)
     if report.fixes:
         yield section("What to do", fixes.note(report), fixes.groups(report, verbose=verbose))
+    elif any(finding.status == "quiet" for finding in report.findings):
+        yield section("What to do", "nothing was found that is worth doing", Table())
     if report.findings:
         body = findings.table(report, verbose=verbose)
         yield section("What was looked for", findings.note(report), body)
@@ -76,12 +78,24 @@ def _inputs(report: Report, console: Console, verbose: bool) -> RenderableType:
         ", ".join(shorten(name, 30) for name in list(names)[:3]),
     ]
     parts = " · ".join(fact for fact in facts if fact)
-    head = Text.assemble(("perfdiag ", "bold"), (parts, ""))
+    head: RenderableType = Text.assemble(("perfdiag ", "bold"), (parts, ""))
+    if report.thresholds.overridden:
+        head = Group(head, Padding(Text(_set(report), "yellow"), (0, 0, 0, 2)))
     if not verbose:
         return head
     engine = f"engine {clean(report.engine.name)} {clean(report.engine.version)}"
     rows = [Text(engine, "dim"), *(Text(line, "dim") for line in _input_lines(report))]
     return Group(head, *(Padding(row, (0, 0, 0, 2)) for row in rows))
+
+
+def _set(report: Report) -> str:
+    """Thresholds that are not the usual ones: findings depend on them."""
+    limits = [
+        f"{shorten(name, 40)}.{shorten(key, 20)} = {value:g}"
+        for name, values in report.thresholds.overridden.items()
+        for key, value in values.items()
+    ]
+    return f"thresholds set by {clean(report.thresholds.config or '?')}: {', '.join(limits)}"
 
 
 def _named_inputs(report: Report, width: int) -> str:

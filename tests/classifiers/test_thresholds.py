@@ -18,21 +18,23 @@ def test_nothing_set_changes_nothing() -> None:
     assert fingerprint(tuned_diagnoses({})) == fingerprint(all_diagnoses())
 
 
-def test_a_value_is_replaced_and_keeps_its_source() -> None:
-    """Unit and source of a threshold stay; others stay as they are."""
+def test_a_value_is_replaced_and_says_so() -> None:
+    """The source names the usual value too; others stay as they are."""
     tuned = {d.id: d for d, _ in tuned_diagnoses({"loader_stall": {"share": 0.5}})}
     usual = {d.id: d for d, _ in all_diagnoses()}
     mine, before = tuned.pop("loader_stall"), usual.pop("loader_stall")
     assert tuned == usual
     assert mine.limits == {**before.limits, "share": 0.5}
-    assert mine.thresholds["share"].source == before.thresholds["share"].source
+    source = mine.thresholds["share"].source
+    assert source.startswith("set in the configuration; 0.01 without it: ")
+    assert source.endswith(before.thresholds["share"].source)
 
 
 @pytest.mark.parametrize(
     ("overrides", "problem"),
     [
-        ({"loader": {"share": 1.0}}, "no diagnosis 'loader'"),
-        ({"loader_stall": {"shares": 1.0}}, "no threshold 'shares'; it has share, "),
+        ({"loader": {"share": 1.0}}, "'loader', which is no diagnosis: did you mean loader_stall"),
+        ({"loader_stall": {"shares": 1.0}}, "no threshold 'shares': did you mean share\\?"),
     ],
 )
 def test_unknown_names_are_wrong_usage(overrides: Any, problem: str) -> None:
