@@ -7,29 +7,24 @@ import numpy as np
 
 from perfdiag import __version__
 from perfdiag.classifiers.collectives import collective_rows
-from perfdiag.classifiers.facts import RankFacts, derive_facts
+from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.findings import Diagnosed, diagnose_rank
 from perfdiag.classifiers.fixes import merge_findings, rank_fixes
 from perfdiag.classifiers.job import Job, gather
 from perfdiag.classifiers.labels import add_totals, withheld
+from perfdiag.classifiers.reading import Read, read_all
 from perfdiag.classifiers.thresholds import Diagnoses, Overrides, fingerprint
 from perfdiag.classifiers.verdicts import RankVerdict, judge_rank
 from perfdiag.profiler.engine import EngineName
-from perfdiag.profiler.model import read_model
 from perfdiag.profiler.opening import (
-    EngineStart,
     ReadOptions,
     TimeUnit,
-    open_model,
-    read_blob,
 )
 from perfdiag.profiler.slice_ids import slice_ids
 from perfdiag.profiler.sources.files import Blob, expand
-from perfdiag.profiler.trace_writer import MetaSlice
 from perfdiag.trace_schemas import report
 from perfdiag.trace_schemas.errors import InputError
 from perfdiag.trace_schemas.notices import Notice
-from perfdiag.trace_schemas.recording import Recording
 
 __all__ = ["Options", "Progress", "analyze"]
 
@@ -51,6 +46,8 @@ class Options:
         time_range_ns: look only at this part of the trace, from its start.
         thresholds: of diagnoses, where they are not the usual ones.
         config: where these were set.
+        jobs: processes in which several traces are read; with more than 1 the caller's main
+            module must be importable without running anything.
     """
 
     engine: EngineName = "wasm"
@@ -62,6 +59,7 @@ class Options:
     time_range_ns: tuple[int, int] | None = None
     thresholds: Overrides = field(default_factory=dict)
     config: str | None = None
+    jobs: int = 1
 
     @property
     def reading(self) -> ReadOptions:
@@ -75,25 +73,6 @@ class Options:
             self.max_memory_bytes,
             self.time_range_ns,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """One input with its facts.
-
-    Attributes:
-        input: as the report shows it.
-        facts: of the rank alone.
-        recording: what is needed to name slices, and its notices.
-        meta: the facts that were written into the trace.
-        engine: that answered.
-    """
-
-    input: report.Input
-    facts: RankFacts
-    recording: Recording
-    meta: Sequence[MetaSlice]
-    engine: report.EngineInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +103,9 @@ def analyze(
     tell = progress or (lambda text, share: None)
     skipped: list[Blob] = []
     diagnoses = Diagnoses(options.thresholds)
-    read = sorted(_all_read(paths, options, diagnoses, tell, skipped), key=_by_rank)
+    traces = _traces(paths, options, skipped)
+    found = read_all(traces, options.reading, options.jobs, tell, diagnoses.prepare)
+    read = sorted(found, key=_by_rank)
     if not read:
         raise InputError(", ".join(paths), "holds no trace")
     tell("judging", 0.9)
@@ -135,53 +116,23 @@ def analyze(
     return result
 
 
-def _by_rank(item: _Read) -> tuple[bool, int, str]:
+def _by_rank(item: Read) -> tuple[bool, int, str]:
     """Ranks in their order, those without a number last, whatever order they were named in."""
     rank = item.facts.rank
     return rank is None, rank or 0, item.input.path
 
 
-def _all_read(
-    paths: Sequence[str],
-    options: Options,
-    diagnoses: Diagnoses,
-    tell: Progress,
-    skipped: list[Blob],
-) -> Iterator[_Read]:
+def _traces(paths: Sequence[str], options: Options, skipped: list[Blob]) -> Iterator[Blob]:
+    """The inputs that are traces; the others are noted."""
     limit = {} if options.max_memory_bytes is None else {"limit_bytes": options.max_memory_bytes}
     for blob in expand(paths, **limit):
         if blob.skipped:
             skipped.append(blob)
         else:
-            yield _read(blob, options, diagnoses, tell)
+            yield blob
 
 
-def _read(blob: Blob, options: Options, diagnoses: Diagnoses, tell: Progress) -> _Read:
-    tell(f"reading {blob.path}", 0.05)
-    engine = EngineStart(options.reading)
-    try:
-        recording = read_blob(blob, options.reading)
-    except BaseException:
-        engine.discard()
-        raise
-    blob = replace(blob, data=b"")  # its memory is wanted for the model
-    tell(f"modelling {blob.path}", 0.4)
-    diagnoses.prepare()
-    with open_model(recording, options.reading, engine=engine) as opened:
-        model = read_model(opened.session)
-        info = report.EngineInfo(name=opened.session.name, version=opened.session.version)
-    facts = derive_facts(opened.recording, model)
-    bare = replace(opened.recording.slices, args={}, raw_args=None)
-    return _Read(
-        _input(blob, recording),
-        facts,
-        replace(opened.recording, slices=bare, strings=(), metadata={}),
-        opened.facts,
-        info,
-    )
-
-
-def _judged(item: _Read, facts: RankFacts, diagnoses: Diagnoses) -> _Analysed:
+def _judged(item: Read, facts: RankFacts, diagnoses: Diagnoses) -> _Analysed:
     """Judge and diagnose a rank by its facts, in which the job may have split its collectives."""
     verdict = judge_rank(facts)
     diagnosed = diagnose_rank(facts, diagnoses.known, verdict.unknown)
@@ -189,7 +140,7 @@ def _judged(item: _Read, facts: RankFacts, diagnoses: Diagnoses) -> _Analysed:
     return _Analysed(item.input, verdict, _with_slice_ids(diagnosed, item), notices, item.engine)
 
 
-def _with_slice_ids(diagnosed: Diagnosed, item: _Read) -> Diagnosed:
+def _with_slice_ids(diagnosed: Diagnosed, item: Read) -> Diagnosed:
     """Look up the slices that prove findings, unless the trace numbers its slices its own way."""
     spots = diagnosed.spots
     if item.recording.foreign or not spots:
@@ -198,32 +149,6 @@ def _with_slice_ids(diagnosed: Diagnosed, item: _Read) -> Diagnosed:
     found = slice_ids(item.recording, item.meta, lane, (start, end)).tolist()
     known = {spot: number for spot, number in zip(spots, found, strict=True) if number >= 0}
     return replace(diagnosed, slice_ids=known)
-
-
-def _input(blob: Blob, recording: Recording) -> report.Input:
-    aside = len(recording.set_aside) + recording.events_skipped
-    return report.Input(
-        path=blob.path,
-        format=recording.format,
-        bytes=blob.disk_bytes,
-        sha256=blob.sha256,
-        events_read=recording.events_read,
-        events_kept=recording.events_read - aside,
-        events_set_aside=aside,
-        rank=recording.rank,
-        world_size=recording.world_size,
-        host=recording.host,
-        devices=[
-            report.Device(
-                ordinal=d.ordinal,
-                name=d.name,
-                vendor=d.vendor,
-                sm_count=d.sm_count,
-                memory_bytes=d.memory_bytes,
-            )
-            for d in recording.devices
-        ],
-    )
 
 
 def _thresholds(options: Options, diagnoses: Diagnoses) -> report.Thresholds:

@@ -35,7 +35,7 @@ HEADINGS = (
     "References",
 )
 
-Need = Literal["device", "host"]
+Need = Literal["device", "host", "ranks"]
 Limits = Mapping[str, float]
 """Values of a diagnosis' thresholds by name, as the user has set them."""
 

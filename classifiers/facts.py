@@ -52,6 +52,8 @@ class RankFacts:
         world_size: ranks in the job, None where the trace does not say.
         clock_unix_ns: Unix time of the trace's time 0, None where it does not say.
         waits: for whom it waits, None where no other rank's trace tells.
+        transfer_ns: (work,) of collectives how long they move data, -1 where it is not known; None
+            where no other rank's trace tells.
     """
 
     rank: int | None
@@ -63,7 +65,8 @@ class RankFacts:
     notices: tuple[Notice, ...]
     world_size: int | None = None
     clock_unix_ns: int | None = None
-    waits: "tuple[Wait, ...] | None" = None
+    waits: tuple[Wait, ...] | None = None
+    transfer_ns: Int64s | None = None
 
     @cached_property
     def origins(self) -> Origins:

@@ -136,6 +136,8 @@ def _missing(needs: tuple[Need, ...], facts: RankFacts) -> str:
         return "The trace holds no device work."
     if "host" in needs and not facts.coverage.has_host:
         return "The trace holds no host events."
+    if "ranks" in needs and facts.waits is None:
+        return "No other rank's trace tells for whom this one waits."
     if not facts.trusted.any():
         return "No step has a verdict: too much of the device work is missing."
     return ""

@@ -48,7 +48,8 @@ def tuned_diagnoses(overrides: Overrides) -> list[tuple[Diagnosis, Diagnose]]:
     """Every diagnosis with its function, in the order of their ids.
 
     Raises:
-        UsageError: there is no diagnosis or threshold of a name that is given.
+        UsageError: there is no diagnosis or threshold of a name that is given, or its value is none
+            that it may have.
     """
     known = all_diagnoses()
     ids = [diagnosis.id for diagnosis, _ in known]
@@ -65,7 +66,21 @@ def _tuned(diagnosis: Diagnosis, limits: Limits) -> Diagnosis:
         hint = _hint(unknown[0], list(diagnosis.thresholds))
         msg = f"{diagnosis.id} has no threshold {unknown[0]!r}: {hint}"
         raise UsageError(msg)
+    for name, value in limits.items():
+        problem = _problem(name, diagnosis.thresholds[name].unit, value)
+        if problem:
+            msg = f"{diagnosis.id}: threshold {name!r} must be {problem}, not {value:g}"
+            raise UsageError(msg)
     return diagnosis.tuned(limits)
+
+
+def _problem(name: str, unit: str, value: float) -> str:
+    """What a threshold must be instead, by its unit; '' where the value will do."""
+    if unit.startswith("share"):
+        if name == "share" and not 0 < value <= 1:
+            return "a share above 0, at most 1"
+        return "" if value <= 1 else "a share of at most 1"
+    return "at least 1" if unit.startswith("times") and value < 1 else ""
 
 
 def _hint(name: str, known: list[str]) -> str:

@@ -41,7 +41,10 @@ def split_timelines(ranks: Sequence[RankFacts], met: Meetings) -> list[RankFacts
         moved = met.complete[met.meeting[mine]]
         waiting = merge(met.start_ns[mine], middle)
         moving = merge(middle[moved], met.end_ns[mine][moved])
-        found.append(replace(facts, timeline=_split(facts.timeline, waiting, moving)))
+        transfer = np.full(len(facts.model.work.id), ABSENT, np.int64)
+        transfer[met.work[mine][moved]] = (met.end_ns[mine] - middle)[moved]
+        timeline = _split(facts.timeline, waiting, moving)
+        found.append(replace(facts, timeline=timeline, transfer_ns=transfer))
     return found
 
 

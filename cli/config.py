@@ -4,7 +4,6 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from perfdiag.trace_schemas.errors import UsageError
 
@@ -55,7 +54,7 @@ def _candidates(here: Path) -> Iterator[Path]:
                 yield folder / name
 
 
-def _table(path: Path) -> Mapping[str, Any] | None:
+def _table(path: Path) -> object:
     """The part of a file that is about perfdiag; None where it has none."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -68,7 +67,10 @@ def _table(path: Path) -> Mapping[str, Any] | None:
     return tool.get("perfdiag") if isinstance(tool, dict) else None
 
 
-def _config(path: Path, table: Mapping[str, Any]) -> Config:
+def _config(path: Path, table: object) -> Config:
+    if not isinstance(table, dict):
+        msg = f"{str(path)!r}: `perfdiag` must be a table, [tool.perfdiag]"
+        raise UsageError(msg)
     unknown = [name for name in table if name != "thresholds"]
     if unknown:
         msg = f"{str(path)!r}: unknown setting {unknown[0]!r}; there is only `thresholds`"

@@ -41,6 +41,10 @@ class InputError(PerfdiagError):
         where = "" if offset is None else f" (byte {offset})"
         super().__init__(f"{path}{where}: {problem}")
 
+    def __reduce__(self) -> tuple[type["InputError"], tuple[str, str, int | None]]:
+        """So that it comes back from another process."""
+        return type(self), (self.path, self.problem, self.offset)
+
 
 class InputTooLargeError(InputError):
     """An input needs more memory than the limit allows."""

@@ -325,7 +325,11 @@ class Thresholds(_Struct, frozen=True, kw_only=True):
 
 
 class Collective(_Struct, frozen=True, kw_only=True):
-    """Collectives of one operation and group on one rank. `wait_ns`: exposed, for late ranks."""
+    """Collectives of one operation and group on one rank.
+
+    `wait_ns`: exposed, for late ranks. `transfer_ns`: of those whose transfer is known, and
+    `bus_bandwidth`, in bytes a second, their median by the formulas of nccl-tests.
+    """
 
     rank: int | None
     op: str
@@ -335,6 +339,8 @@ class Collective(_Struct, frozen=True, kw_only=True):
     total_ns: Nanoseconds
     exposed_ns: Nanoseconds
     wait_ns: Nanoseconds
+    transfer_ns: Nanoseconds
+    bus_bandwidth: float | None
 
 
 class Report(_Struct, frozen=True, kw_only=True):

@@ -5,7 +5,8 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from perfdiag.classifiers.diagnoses._calls import after_the_first, of_launchers, per_step_count
+from perfdiag.classifiers.diagnoses._calls import after_the_first, of_launchers
+from perfdiag.classifiers.diagnoses._shared import count_by_step, mask_of
 from perfdiag.classifiers.diagnosis import Threshold
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.profiler.model import Calls
@@ -48,14 +49,13 @@ def retries(facts: RankFacts) -> Bools:
     found = np.zeros(len(order) + 1, np.int64)
     np.add.at(found, first[same], 1)
     np.add.at(found, last[same] + 1, -1)
-    mask = np.zeros(len(calls.id), bool)
-    mask[order] = np.cumsum(found)[:-1] > 0
-    return mask
+    return mask_of(order[np.cumsum(found)[:-1] > 0], len(calls.id))
 
 
 def steps_at_the_limit(facts: RankFacts, least: float) -> Bools:
     """(steps,) those with retries, the first one apart; none where they are no habit."""
-    having = per_step_count(facts, retries(facts) & of_launchers(facts)) > 0
+    calls = facts.model.calls
+    having = count_by_step(facts, calls, retries(facts) & of_launchers(facts)) > 0
     having &= after_the_first(facts)
     return having & recurs(having, least)
 

@@ -7,12 +7,18 @@ from numpy.typing import NDArray
 
 from perfdiag.classifiers.claims import Claim, claim
 from perfdiag.classifiers.diagnoses._issuer import waits
-from perfdiag.classifiers.diagnoses._shared import HOST_IDLE, Intervals, leaf_in, split_by_step
+from perfdiag.classifiers.diagnoses._shared import (
+    HOST_IDLE,
+    Intervals,
+    joined,
+    leaf_in,
+    split_by_step,
+)
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.intervals import covered, cut, merge
 from perfdiag.trace_schemas.recording import Int64s
 
-__all__ = ["Stalls", "after_the_first", "held_up", "of_launchers", "per_step_count", "stalls"]
+__all__ = ["Stalls", "after_the_first", "held_up", "of_launchers", "stalls"]
 
 Bools = NDArray[np.bool_]
 
@@ -21,14 +27,6 @@ def of_launchers(facts: RankFacts) -> Bools:
     """(calls,) those of threads that launch work: what others call holds up no launch."""
     lanes = np.append(np.unique(facts.model.work.launch_lane), facts.states.main_lane)
     return np.isin(facts.model.calls.lane, lanes)
-
-
-def per_step_count(facts: RankFacts, calls: Bools) -> Int64s:
-    """(steps,) how many of some calls start in each step."""
-    steps, at = facts.model.steps, facts.model.calls.ts_ns[calls]
-    step = np.searchsorted(steps.ts_ns, at, "right") - 1
-    inside = (step >= 0) & (at < steps.end_ns[step])
-    return np.bincount(step[inside], minlength=len(steps.ts_ns)).astype(np.int64)
 
 
 def after_the_first(facts: RankFacts) -> Bools:
@@ -78,8 +76,7 @@ def stalls(facts: RankFacts, union: Intervals, steps: Bools) -> Stalls:
     left = np.minimum(union[1][call], ends[dry])
     under = _in_steps(facts, held_up(facts, union), steps)
     refill = _in_steps(facts, (left, ends[dry]), steps)
-    both = merge(*(np.concatenate(sides) for sides in zip(under, refill, strict=True)))
-    return Stalls(under, refill, leaf_in(facts, both, *HOST_IDLE))
+    return Stalls(under, refill, leaf_in(facts, joined(under, refill), *HOST_IDLE))
 
 
 def _in_steps(facts: RankFacts, intervals: Intervals, steps: Bools) -> Intervals:

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from perfdiag.classifiers.diagnoses._shared import Intervals
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.profiler.model import Model
+from perfdiag.trace_schemas.host_ranges import classify_range
 
-__all__ = ["MOVES", "across", "after_copies", "blocking", "to_device"]
+__all__ = ["MOVES", "across", "after_copies", "blocking", "fetches", "to_device"]
 
 Bools = NDArray[np.bool_]
 
@@ -38,6 +39,11 @@ def blocking(model: Model) -> Bools:
     waited = np.isin(work.launch_id, calls.id[calls.role.where("sync")]) & (work.launch_id >= 0)
     stops = work.kind.where("copy") & pageable | (_copies(model, _ACROSS) & waited)
     return np.asarray(stops, np.bool_)
+
+
+def fetches(name: str) -> bool:
+    """Whether what is copied to the device under this range is no input of the step."""
+    return classify_range(name) in ("backward", "optimizer")
 
 
 def after_copies(facts: RankFacts, rows: NDArray[np.integer] | Bools) -> Intervals:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from perfdiag.classifiers.diagnoses._shared import ask, longest
+from perfdiag.classifiers.diagnoses._shared import ask, count_of, longest, spell, step_at
 from perfdiag.classifiers.diagnosis import Proof
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.profiler.model import Coded
@@ -24,6 +24,11 @@ class Figure(NamedTuple):
     number: int
     proof: Proof
 
+    def launches(self, kind: str = "kernel") -> str:
+        """A sentence on what the operator of that name launches, if there is one."""
+        work = f"{count_of(self.number, kind)}, {spell(self.total_ns)} in all."
+        return f"{self.name!r} launches {work}" if self.name else f"Outside of operators: {work}"
+
 
 def longest_range(facts: RankFacts, chosen: Bools) -> Figure:
     """The name whose ranges take longest, of those that start in a step.
@@ -32,9 +37,8 @@ def longest_range(facts: RankFacts, chosen: Bools) -> Figure:
         facts: the rank.
         chosen: (hosts,) which to look at; all ranges of that name are counted.
     """
-    hosts, steps = facts.model.hosts, facts.model.steps
-    step = np.searchsorted(steps.ts_ns, hosts.ts_ns, "right") - 1
-    inside = (step >= 0) & (hosts.ts_ns < steps.end_ns[step])
+    hosts = facts.model.hosts
+    inside = step_at(facts, hosts.ts_ns) != ABSENT
     length = hosts.end_ns - hosts.ts_ns
     name = _heaviest(hosts.name, chosen & inside, length)
     mine = hosts.name.where(name) & inside
@@ -119,5 +123,5 @@ def _heaviest(names: Coded, chosen: Bools, weight: Int64s) -> str:
     """The text whose chosen rows weigh most together; '' stands for itself and for none."""
     if not chosen.any():
         return ""
-    weights = np.bincount(names.codes[chosen] + 1, weight[chosen])
+    weights = np.bincount(names.codes[chosen] + 1, np.maximum(weight[chosen], 1))
     return ["", *names.texts][int(np.argmax(weights))]

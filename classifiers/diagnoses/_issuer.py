@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from perfdiag.classifiers.diagnoses._shared import Intervals, issuing, within
+from perfdiag.classifiers.diagnoses._enclosing import of_autograd
+from perfdiag.classifiers.diagnoses._shared import Intervals, issuing, joined, within
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.host_states import HostState
 from perfdiag.classifiers.intervals import cut, gaps, instants, merge
@@ -62,8 +63,7 @@ def minus(intervals: Intervals, *unions: Intervals) -> Intervals:
     """What is left of intervals outside of some unions: disjoint, in order."""
     if not len(intervals[0]):
         return intervals
-    taken = merge(*(np.concatenate(side) for side in zip(*unions, strict=True)))
-    free = gaps(*taken, int(intervals[0].min()), int(intervals[1].max()))
+    free = gaps(*joined(*unions), int(intervals[0].min()), int(intervals[1].max()))
     return common(intervals, free)
 
 
@@ -76,10 +76,7 @@ def common(intervals: Intervals, others: Intervals) -> Intervals:
 def named_work(facts: RankFacts, lane: int) -> Intervals:
     """When a thread is at work that is not the step's and has a name: logging, collection."""
     by = facts.states.unions.get(lane, {})
-    sides = [by[state] for state in (HostState.OTHER, HostState.BRIEF) if state in by]
-    if not sides:
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    return merge(*(np.concatenate(side) for side in zip(*sides, strict=True)))
+    return joined(*(by[state] for state in (HostState.OTHER, HostState.BRIEF) if state in by))
 
 
 class Innermost(NamedTuple):
@@ -151,7 +148,7 @@ def backward(facts: RankFacts, lane: int) -> Intervals:
     Nodes are of one pass where no operator begins between them on a thread that launches work.
     """
     hosts, origins = facts.model.hosts, facts.origins
-    node = origins.named(lambda name: name.startswith("autograd::engine::"))
+    node = of_autograd(facts)
     mine = merge(*(side[node & (hosts.lane == lane)] for side in (hosts.ts_ns, hosts.end_ns)))
     if not len(mine[0]):
         return mine

@@ -41,6 +41,7 @@ _TF32_DEVICE = re.compile(
 )
 _HALF_DEVICE = re.compile(r"volta|turing|sm7\d(?!\d)|cutlass_7\d_|isa90|gfx90[8a]")
 _TILE = re.compile(r"(\d+)x(\d+)")
+_SAYS_LITTLE = re.compile(r"^void |\(anonymous namespace\)::|<unnamed>::")
 _LONGEST = 90
 _READ = 400
 """Characters of a name that are looked at: the rest repeats them, or lists parameters."""
@@ -114,7 +115,6 @@ def tile(name: str) -> int:
 
 
 def brief(name: str) -> str:
-    """The name of a kernel as it stands in a sentence."""
-    head = name.removeprefix("void ")
-    head = head[: head.find("(", 1)] if "(" in head[1:] else head
+    """The name of a kernel as it stands in a sentence: PyTorch's run to a thousand letters."""
+    head = _SAYS_LITTLE.sub("", name).partition("(")[0] or name
     return head if len(head) <= _LONGEST else f"{head[:_LONGEST]}..."

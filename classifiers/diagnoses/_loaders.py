@@ -57,5 +57,5 @@ def saved_by_workers(facts: RankFacts, waits: Int64s, batch: Int64s, workers: fl
     """
     starts, ends = windows(facts)
     step = ends - starts
-    low, mid = (step - np.maximum(batch / n, step - waits) for n in (1.0, workers))
+    low, mid = (step - np.maximum(batch / n, step - waits) for n in (1.0, max(workers, 1.0)))
     return low / np.maximum(waits, 1), mid / np.maximum(waits, 1)

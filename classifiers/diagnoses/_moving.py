@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from perfdiag.classifiers.facts import RankFacts
 
-__all__ = ["casts", "is_cast", "shown", "strided_copies"]
+__all__ = ["casts", "is_cast", "strided_copies"]
 
 Bools = NDArray[np.bool_]
 
@@ -65,11 +65,3 @@ def strided_copies(facts: RankFacts) -> Bools:
     copies &= facts.origins.op_is(lambda name: name == "aten::copy_")
     copies &= facts.origins.under(lambda name: name in _REORDERING)
     return np.asarray(facts.kernels & copies, np.bool_)
-
-
-MOST_SHOWN = 80
-
-
-def shown(name: str) -> str:
-    """A kernel's name as it stands in a sentence: PyTorch's run to a thousand letters."""
-    return repr(name if len(name) <= MOST_SHOWN else name[: MOST_SHOWN - 3] + "...")

@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 from perfdiag.classifiers.claims import Claim, claim
 from perfdiag.classifiers.diagnoses._shared import (
     ask,
+    computing_without,
+    lane_name,
     leaf_ns,
     longest,
     spell,
     split_by_step,
     windows,
-    within,
 )
 from perfdiag.classifiers.diagnosis import Proof, Threshold
 from perfdiag.classifiers.facts import RankFacts
@@ -28,6 +29,7 @@ __all__ = [
     "HIDDEN",
     "LEAVES",
     "MOVABLE",
+    "MOVING",
     "TINY",
     "Bools",
     "Exposed",
@@ -46,6 +48,9 @@ __all__ = [
 Bools = NDArray[np.bool_]
 
 LEAVES = ("collective_transfer", "collective_wait", "collective_unsplit")
+
+MOVING = ("collective_transfer", "collective_unsplit")
+"""What compute can hide: a wait for a late rank lasts until that rank has come, hidden or not."""
 
 MOVABLE = (
     "all_reduce",
@@ -75,12 +80,12 @@ HIDDEN = Threshold(
 TINY = Threshold(8, "bytes", "one element of the widest type: it synchronises and carries nothing")
 
 
-def lanes_of_compute(facts: RankFacts, least: float = COMPUTE_LANE.value) -> Int64s:
+def lanes_of_compute(facts: RankFacts, least: float) -> Int64s:
     """The lanes of the device that carry at least this share of its kernels' time."""
     if not facts.kernels.any():
         return np.empty(0, np.int64)
     time = np.bincount(facts.model.work.lane[facts.kernels], facts.length_ns[facts.kernels])
-    return np.flatnonzero(time >= least * time.sum())
+    return np.flatnonzero((time > 0) & (time >= least * time.sum()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +95,7 @@ class Exposed:
     Attributes:
         rows: of `Work`.
         parts, step: their union, cut by step.
-        time_ns: (steps,) how long they run while no kernel does.
+        time_ns: (steps,) how long they run while no kernel does, known waits for late ranks apart.
         hideable: (steps,) share of that time for which there is compute to hide it: compute
             that hides no collective yet.
     """
@@ -103,7 +108,7 @@ class Exposed:
 
     def claim(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> Claim:
         """A claim on them, by shares of each step."""
-        return claim(self.parts, LEAVES, low=low[self.step], high=high[self.step])
+        return claim(self.parts, MOVING, low=low[self.step], high=high[self.step])
 
 
 def operations(facts: RankFacts) -> Coded:
@@ -162,17 +167,11 @@ def exposed(facts: RankFacts, chosen: Bools) -> Exposed:
     work = facts.model.work
     rows = np.flatnonzero(chosen)
     parts, step = split_by_step(facts, merge(work.ts_ns[rows], work.end_ns[rows]))
-    time = np.bincount(step, leaf_ns(facts, *LEAVES, bounds=parts), len(facts.model.steps.ts_ns))
-    free = _compute_without_collective(facts)
+    time = np.bincount(step, leaf_ns(facts, *MOVING, bounds=parts), len(facts.model.steps.ts_ns))
+    free = computing_without(facts, "collective")
     return Exposed(
         rows, parts, step, time.astype(np.int64), np.minimum(free / np.maximum(time, 1), 1.0)
     )
-
-
-def _compute_without_collective(facts: RankFacts) -> Int64s:
-    edges, active = facts.timeline.edges_ns, facts.timeline.active
-    alone = (active & 3) == 1
-    return within(merge(edges[:-1][alone], edges[1:][alone]), windows(facts))
 
 
 def at_most(facts: RankFacts, one: Claim) -> Int64s:
@@ -220,9 +219,8 @@ def main_kind(facts: RankFacts, chosen: Bools, weight: Int64s) -> Kind:
     most = int(np.argmax(np.bincount(pair[chosen], weight[chosen])))
     rows = np.flatnonzero(work.kind.where("collective") & (pair == most))
     op, lane = work.collective.take(rows[:1])[0], most % lanes
-    stream = facts.model.lanes.name.get(lane, f"lane {lane}").strip()
     named = "Collectives of unknown kind" if op == "unknown" else f"Kernels of {op}"
-    return Kind(op, lane, rows, f"{named} on {stream}")
+    return Kind(op, lane, rows, f"{named} on {lane_name(facts, lane)}")
 
 
 def heaviest(facts: RankFacts, chosen: Bools) -> tuple[str, Proof]:

@@ -4,19 +4,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from perfdiag.classifiers.claims import Claim, claim
-from perfdiag.classifiers.diagnoses._shared import Intervals, idle_before, leaf_in, union_of
+from perfdiag.classifiers.diagnoses._shared import (
+    LAUNCHING,
+    Intervals,
+    idle_before,
+    leaf_in,
+    union_of,
+)
 from perfdiag.classifiers.diagnosis import Limits, Threshold
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.intervals import merge
 from perfdiag.trace_schemas.recording import ABSENT, Int64s
 
-__all__ = ["FIXED", "HOST", "LAUNCHES", "TENSORS", "long_runs", "one_by_one", "spans", "time_of"]
+__all__ = ["FIXED", "LAUNCHES", "TENSORS", "long_runs", "one_by_one", "spans", "time_of"]
 
 Bools = NDArray[np.bool_]
-
-HOST = ("launch", "host_other")
-"""Idle time in which the host works towards the next launch. Waiting for the device is not meant:
-it ends with the same launches."""
 
 TENSORS = Threshold(16, "kernels", "a choice: fewer tensors than that need no list of tensors")
 
@@ -76,7 +78,7 @@ def spans(facts: RankFacts, chosen: Bools, group: Int64s) -> Intervals:
 def time_of(facts: RankFacts, chosen: Bools, idle: Intervals) -> Int64s:
     """(steps,) time that small kernels take, and idle time of the host inside some intervals."""
     own = leaf_in(facts, union_of(facts.model.work, chosen), "memory_kernel")
-    return own + leaf_in(facts, idle, *HOST)
+    return own + leaf_in(facts, idle, *LAUNCHING)
 
 
 def one_by_one(
@@ -96,5 +98,5 @@ def one_by_one(
     kernels = (work.ts_ns[chosen], work.end_ns[chosen])
     return [
         claim(kernels, ["memory_kernel"], low=low, high=np.maximum(low, fused)),
-        claim(idle, HOST, low=limits["launches"], high=1.0),
+        claim(idle, LAUNCHING, low=limits["launches"], high=1.0),
     ]

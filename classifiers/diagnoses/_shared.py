@@ -1,34 +1,43 @@
 """What several diagnoses ask of the facts, and how they write their sentences."""
 
 from collections.abc import Callable, Iterable
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perfdiag.classifiers.budget import LEAF
-from perfdiag.classifiers.diagnosis import Proof, Spot
+from perfdiag.classifiers.diagnosis import Proof, Spot, Threshold
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.host_states import HostState
 from perfdiag.classifiers.intervals import cut, merge
 from perfdiag.profiler.model import Calls, Hosts, Work
-from perfdiag.trace_schemas.recording import Int64s
+from perfdiag.trace_schemas.recording import ABSENT, Int64s
 
 __all__ = [
     "HOST_IDLE",
+    "LAUNCHING",
+    "LONG_GAP",
     "Intervals",
     "ask",
+    "computing_without",
+    "count_by_step",
     "count_of",
     "host_time",
     "idle_before",
     "issuing",
+    "joined",
+    "lane_name",
     "leaf_in",
     "leaf_ns",
     "longest",
+    "mask_of",
     "per_step",
     "ranges",
     "share_of",
     "spell",
     "split_by_step",
+    "step_at",
     "union_of",
     "windows",
     "within",
@@ -89,8 +98,23 @@ def leaf_in(facts: RankFacts, intervals: Intervals, *leaves: str) -> Int64s:
     return time.astype(np.int64)
 
 
+def computing_without(facts: RankFacts, other: Literal["collective", "copy"]) -> Int64s:
+    """(steps,) time in which kernels run and hide nothing of another kind yet."""
+    bits = 1 | {"collective": 2, "copy": 4}[other]
+    edges, alone = facts.timeline.edges_ns, (facts.timeline.active & bits) == 1
+    return within(merge(edges[:-1][alone], edges[1:][alone]), windows(facts))
+
+
 HOST_IDLE = ("launch", "sync", "host_other")
 """Leaves of idle time in which the host is at work, loading apart."""
+
+LAUNCHING = ("launch", "host_other")
+"""Those in which it works towards the next launch. Waiting for the device is not meant: it ends
+with the same launches."""
+
+LONG_GAP = Threshold(
+    1_000_000, "ns", "nsys-ai 0.3.0 reports gaps above 1 ms as a cause of their own"
+)
 
 
 def issuing(facts: RankFacts) -> NDArray[np.bool_]:
@@ -109,6 +133,35 @@ def union_of(of: Work | Calls | Hosts, rows: NDArray[np.bool_]) -> Intervals:
     return merge(of.ts_ns[rows], of.end_ns[rows])
 
 
+def joined(*unions: Intervals) -> Intervals:
+    """The union of several sets of intervals, of none as well."""
+    starts, ends = zip(_NOTHING, *unions, strict=True)
+    return merge(np.concatenate(starts), np.concatenate(ends))
+
+
+_NOTHING = (np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+def mask_of(rows: Int64s, count: int) -> NDArray[np.bool_]:
+    """(count,) whether each row is one of some."""
+    mask = np.zeros(count, bool)
+    mask[rows] = True
+    return mask
+
+
+def step_at(facts: RankFacts, times_ns: Int64s) -> Int64s:
+    """(n,) row of the step in whose window each time lies, -1 for none."""
+    starts, ends = windows(facts)
+    step = np.searchsorted(starts, times_ns, "right") - 1
+    return np.where((step >= 0) & (times_ns < ends[step]), step, ABSENT)
+
+
+def count_by_step(facts: RankFacts, of: Work | Calls, rows: NDArray[np.bool_]) -> Int64s:
+    """(steps,) how many of some slices begin in each step."""
+    step = step_at(facts, of.ts_ns[rows])
+    return np.bincount(step[step != ABSENT], minlength=len(facts.trusted)).astype(np.int64)
+
+
 def idle_before(facts: RankFacts, chosen: NDArray[np.bool_]) -> Intervals:
     """The idle times that some work ends: what would not be waited for without it.
 
@@ -125,11 +178,12 @@ def idle_before(facts: RankFacts, chosen: NDArray[np.bool_]) -> Intervals:
 
 def host_time(facts: RankFacts, state: HostState) -> Intervals:
     """The union over all host lanes of the times in one state."""
-    unions = [by[state] for by in facts.states.unions.values()]
-    if not unions:
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    starts, ends = (np.concatenate(side) for side in zip(*unions, strict=True))
-    return merge(starts, ends)
+    return joined(*(by[state] for by in facts.states.unions.values()))
+
+
+def lane_name(facts: RankFacts, lane: int) -> str:
+    """What a sentence calls a lane."""
+    return facts.model.lanes.name.get(lane, f"lane {lane}").strip()
 
 
 def ask(

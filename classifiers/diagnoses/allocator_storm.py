@@ -34,9 +34,10 @@ from perfdiag.classifiers.diagnoses._allocation import (
     recurs,
     steps_at_the_limit,
 )
-from perfdiag.classifiers.diagnoses._calls import after_the_first, per_step_count, stalls
+from perfdiag.classifiers.diagnoses._calls import after_the_first, stalls
 from perfdiag.classifiers.diagnoses._figures import longest_call
 from perfdiag.classifiers.diagnoses._shared import (
+    count_by_step,
     count_of,
     per_step,
     share_of,
@@ -79,7 +80,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     chosen = allocating(facts)
     if not chosen.any():
         return DIAGNOSIS.quiet("No allocation by a thread that launches work.")
-    counts = per_step_count(facts, chosen)
+    counts = count_by_step(facts, facts.model.calls, chosen)
     settled = after_the_first(facts) & ~steps_at_the_limit(facts, limits["repeated"])
     if not recurs(settled & (counts > 0), limits["repeated"]):
         return DIAGNOSIS.quiet(

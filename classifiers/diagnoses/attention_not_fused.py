@@ -40,6 +40,7 @@ from perfdiag.classifiers.diagnoses._shared import (
     count_of,
     idle_before,
     leaf_in,
+    mask_of,
     per_step,
     share_of,
     spell,
@@ -130,10 +131,11 @@ def _attentions(facts: RankFacts, most: float) -> Attention:
     weight = np.concatenate(([0], np.cumsum(softmax)))
     kept = batched[first] & batched[last] & (work.lane[rows[first]] == work.lane[rows[last]])
     kept &= (weight[last] > weight[first]) & (last - first - 1 <= most)
+    inside, count = _inside(first[kept] + 1, last[kept], len(rows)), len(work.id)
     return Attention(
-        _mask(len(work.id), rows[_inside(first[kept] + 1, last[kept], len(rows))]),
-        _mask(len(work.id), rows[np.concatenate((first[kept], last[kept]))]),
-        _mask(len(work.id), rows[_inside(first[kept] + 1, last[kept], len(rows)) & softmax]),
+        mask_of(rows[inside], count),
+        mask_of(rows[np.concatenate((first[kept], last[kept]))], count),
+        mask_of(rows[inside & softmax], count),
         int(kept.sum()),
     )
 
@@ -158,9 +160,3 @@ def _inside(first: Int64s, last: Int64s, count: int) -> Bools:
     np.add.at(change, first, 1)
     np.add.at(change, last, -1)
     return np.asarray(np.cumsum(change)[:-1] > 0, np.bool_)
-
-
-def _mask(count: int, rows: Int64s) -> Bools:
-    chosen = np.zeros(count, bool)
-    chosen[rows] = True
-    return chosen

@@ -38,6 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfdiag.classifiers.claims import claim
+from perfdiag.classifiers.diagnoses._enclosing import of_autograd
 from perfdiag.classifiers.diagnoses._figures import longest_range
 from perfdiag.classifiers.diagnoses._issuer import (
     Innermost,
@@ -50,8 +51,11 @@ from perfdiag.classifiers.diagnoses._issuer import (
     waits,
 )
 from perfdiag.classifiers.diagnoses._shared import (
+    LAUNCHING,
+    LONG_GAP,
     Intervals,
     count_of,
+    joined,
     leaf_in,
     per_step,
     share_of,
@@ -60,7 +64,6 @@ from perfdiag.classifiers.diagnoses._shared import (
 )
 from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits, Threshold
 from perfdiag.classifiers.facts import RankFacts
-from perfdiag.classifiers.intervals import merge
 from perfdiag.trace_schemas.recording import ABSENT
 
 Bools = NDArray[np.bool_]
@@ -68,15 +71,11 @@ Bools = NDArray[np.bool_]
 ENGINE = re.compile(r"^autograd::engine::|^torch::autograd::|^<backward op>$|Backward\d*$")
 NO_ENGINE = re.compile(r"^(?:Compiled|Checkpoint|Graphed)\w*Backward")
 """Nodes whose inside is no engine: compiled code, a forward pass that runs again, a graph."""
-LAUNCHING = ("launch", "host_other")
 
 PART = Threshold(
     0.5,
     "share of what the backward pass waits for launches",
     "a choice: with less, the operators are what to make cheaper",
-)
-BETWEEN = Threshold(
-    1_000_000, "ns", "nsys-ai 0.3.0 reports gaps above 1 ms as a cause of their own"
 )
 STAYS = Threshold(
     0.5, "share", "a choice: graph breaks and hooks that must stay keep half of it at worst"
@@ -89,7 +88,7 @@ DIAGNOSIS = Diagnosis(
     title_ok="Autograd keeps up with the device",
     needs=("device", "host"),
     confidence=0.6,
-    thresholds={"share": MATERIAL, "part": PART, "between": BETWEEN, "stays": STAYS},
+    thresholds={"share": MATERIAL, "part": PART, "between": LONG_GAP, "stays": STAYS},
     how=(
         "torch.compile(model) (PyTorch 2.0 or later) makes one node of a graph; with "
         "torch._dynamo.config.compiled_autograd = True (2.4 or later) hooks and the accumulation "
@@ -109,13 +108,13 @@ DIAGNOSIS = Diagnosis(
 
 def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     """Look for idle time in backward passes that is spent around operators."""
-    nodes = facts.origins.named(lambda name: name.startswith("autograd::engine::"))
+    nodes = of_autograd(facts)
     if not nodes.any():
         return DIAGNOSIS.not_applicable("The trace shows no node of autograd's engine.")
     passes = _passes(facts, nodes, limits["between"])
-    own = _joined([one.own for one in passes])
+    own = joined(*(one.own for one in passes))
     lost = leaf_in(facts, own, *LAUNCHING)
-    waited = leaf_in(facts, _joined([one.waits for one in passes]), *LAUNCHING)
+    waited = leaf_in(facts, joined(*(one.waits for one in passes)), *LAUNCHING)
     share, whole = share_of(facts, lost), share_of(facts, waited)
     if share < limits["share"] or share < limits["part"] * whole:
         return DIAGNOSIS.quiet(
@@ -131,7 +130,8 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
         f"wait for launches. Most of it lies around {name!r}: {count_of(count, 'range')}, "
         f"{spell(total)} in all."
     )
-    return DIAGNOSIS.fires(why, [claim(own, LAUNCHING, low=limits["stays"], high=1.0)], [proof])
+    gone = 1.0 - limits["stays"]
+    return DIAGNOSIS.fires(why, [claim(own, LAUNCHING, low=gone, high=1.0)], [proof])
 
 
 class _Passes(NamedTuple):
@@ -157,7 +157,7 @@ def _passes(facts: RankFacts, nodes: Bools, between: float) -> list[_Passes]:
         mine = found.lane == lane
         waited = common((found.start_ns[mine], found.end_ns[mine]), backward(facts, lane))
         inner = innermost(facts, inside, lane)
-        spent = _joined([inner.where(engine), _short_breaks(inner, between)])
+        spent = joined(inner.where(engine), _short_breaks(inner, between))
         called = union_of(calls, calls.lane == lane)
         own = minus(common(waited, spent), called, named_work(facts, lane))
         passes.append(_Passes(inner, waited, own))
@@ -178,7 +178,3 @@ def _short_breaks(inner: Innermost, most_ns: float) -> Intervals:
     starts, ends = inner.from_ns[:-1], inner.from_ns[1:]
     none = (inner.row[:-1] == ABSENT) & (ends - starts <= most_ns)
     return starts[none], ends[none]
-
-
-def _joined(unions: list[Intervals]) -> Intervals:
-    return merge(*(np.concatenate(side) for side in zip(*unions, strict=True)))

@@ -102,7 +102,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
         + (" It is asynchronous already; this is what staging and waiting cost." if ahead else "")
     )
     high = 1.0 - 1.0 / limits["faster"]
-    low = 0.0 if ahead else min(limits["remains"], high)
+    low = 0.0 if ahead else min(1.0 - limits["remains"], high)
     claims = [
         claim(saved, HOST_IDLE, low=low, high=high),
         claim(copies, ["copy"], low=0.0, high=high),

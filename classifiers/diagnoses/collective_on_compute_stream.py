@@ -36,7 +36,15 @@ from perfdiag.classifiers.diagnoses._overlap import (
     exposed,
     for_small_messages,
 )
-from perfdiag.classifiers.diagnoses._shared import ask, count_of, longest, per_step, share_of, spell
+from perfdiag.classifiers.diagnoses._shared import (
+    ask,
+    count_of,
+    lane_name,
+    longest,
+    per_step,
+    share_of,
+    spell,
+)
 from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits
 from perfdiag.classifiers.facts import RankFacts
 
@@ -70,15 +78,14 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     if share < limits["share"]:
         return DIAGNOSIS.quiet(f"Collectives among kernels take {share:.1%} of the time.")
     work = facts.model.work
-    length = (work.end_ns - work.ts_ns)[found.rows]
+    length = facts.length_ns[found.rows]
     lane = int(np.argmax(np.bincount(work.lane[found.rows], length)))
     mine = work.kind.where("collective") & (work.lane == lane)
-    total = int((work.end_ns - work.ts_ns)[mine].sum())
-    stream = facts.model.lanes.name.get(lane, f"lane {lane}").strip()
+    total = int(facts.length_ns[mine].sum())
     why = (
-        f"The kernels and {count_of(int(mine.sum()), 'collective')} share {stream}: these take "
-        f"{spell(total)} in the trace and stop the kernels for "
-        f"{spell(per_step(facts, found.time_ns))} of a step ({share:.0%})."
+        f"The kernels and {count_of(int(mine.sum()), 'collective')} share "
+        f"{lane_name(facts, lane)}: these take {spell(total)} in the trace and stop the kernels "
+        f"for {spell(per_step(facts, found.time_ns))} of a step ({share:.0%})."
     )
     return DIAGNOSIS.fires(
         why,

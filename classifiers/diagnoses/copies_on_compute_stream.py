@@ -3,7 +3,7 @@
 What it finds:
     Copies between host and device by calls that do not block, on a stream that carries kernels,
     in which nothing else runs: all of those to the host, and those to the device that the backward
-    pass and the optimizer make.
+    pass and the optimiser make.
 
 Why it costs time:
     A device has engines of its own for copies, but a stream runs what it holds one after the
@@ -33,24 +33,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfdiag.classifiers.claims import Claim, claim
-from perfdiag.classifiers.diagnoses._copies import across, blocking, to_device
+from perfdiag.classifiers.diagnoses._copies import across, blocking, fetches, to_device
 from perfdiag.classifiers.diagnoses._figures import longest_work
 from perfdiag.classifiers.diagnoses._overlap import COMPUTE_LANE, lanes_of_compute
 from perfdiag.classifiers.diagnoses._shared import (
     Intervals,
+    computing_without,
     count_of,
     leaf_ns,
     per_step,
     share_of,
     spell,
     split_by_step,
-    windows,
-    within,
 )
 from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits, Threshold
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.intervals import merge
-from perfdiag.trace_schemas.host_ranges import classify_range
 from perfdiag.trace_schemas.recording import ABSENT, Int64s
 
 NEEDED = Threshold(
@@ -107,8 +105,7 @@ def _claim(
     facts: RankFacts, parts: Intervals, step: Int64s, exposed: Int64s, needed: float
 ) -> Claim:
     """What the kernels of the same step can hide."""
-    edges, alone = facts.timeline.edges_ns, (facts.timeline.active & 5) == 1
-    compute = within(merge(edges[:-1][alone], edges[1:][alone]), windows(facts))
+    compute = computing_without(facts, "copy")
     high = np.minimum(compute / np.maximum(exposed, 1), 1.0)[step]
     return claim(parts, ["copy"], low=(1.0 - needed) * high, high=high)
 
@@ -132,13 +129,8 @@ def _copies(facts: RankFacts, least: float) -> NDArray[np.bool_]:
     """(work,) copies on lanes of kernels, by calls that return before they are done."""
     work, calls, call = facts.model.work, facts.model.calls, facts.origins.call
     inward = to_device(facts)
-    found = across(facts) & ~blocking(facts.model) & (~inward | facts.origins.under(_late))
+    found = across(facts) & ~blocking(facts.model) & (~inward | facts.origins.under(fetches))
     found &= np.isin(work.lane, lanes_of_compute(facts, least)) & (call != ABSENT)
     rows = np.flatnonzero(found)
     found[rows] = calls.end_ns[call[rows]] < work.end_ns[rows]
     return np.asarray(found, np.bool_)
-
-
-def _late(name: str) -> bool:
-    """Whether what is copied to the device under this range is no input of the step."""
-    return classify_range(name) in ("backward", "optimizer")

@@ -48,13 +48,8 @@ from perfdiag.classifiers.diagnoses._shared import (
 from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits, Threshold
 from perfdiag.classifiers.facts import RankFacts
 
-FORWARD = re.compile(
-    r"^DataParallel\.forward$|torch/nn/parallel/data_parallel\.py\(\d+\): forward$"
-)
-EXCHANGE = re.compile(
-    r"^(?:Broadcast|Scatter|Gather|ReduceAddCoalesced)(?:Backward)?$"
-    r"|torch/nn/parallel/(?:replicate|scatter_gather|comm|_functions)\.py\(\d+\): "
-)
+FORWARD = "DataParallel.forward"
+EXCHANGE = re.compile(r"^(?:Broadcast|Scatter|Gather|ReduceAddCoalesced)(?:Backward)?$")
 MOVES = (*LEAVES, "copy", "memory_kernel", "kernel_unclassified")
 
 REMAINS = Threshold(
@@ -111,15 +106,15 @@ def _claims(facts: RankFacts, limits: Limits, devices: int) -> list[Claim]:
     exchange = union_of(hosts, ranges(facts, _is_exchange))
     forward = union_of(hosts, ranges(facts, _is_forward))
     return [
-        claim(union_of(work, moved), MOVES, low=limits["remains"], high=1.0),
-        claim(exchange, HOST_IDLE, low=limits["remains"], high=1.0),
+        claim(union_of(work, moved), MOVES, low=1.0 - limits["remains"], high=1.0),
+        claim(exchange, HOST_IDLE, low=1.0 - limits["remains"], high=1.0),
         claim(forward, HOST_IDLE, low=0.0, high=1.0 - 1.0 / devices),
     ]
 
 
 def _is_forward(name: str) -> bool:
-    return FORWARD.search(name) is not None
+    return name == FORWARD
 
 
 def _is_exchange(name: str) -> bool:
-    return EXCHANGE.search(name) is not None
+    return EXCHANGE.match(name) is not None

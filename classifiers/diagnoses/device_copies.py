@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfdiag.classifiers.claims import claim
-from perfdiag.classifiers.diagnoses._figures import longest_op
+from perfdiag.classifiers.diagnoses._figures import longest_work
 from perfdiag.classifiers.diagnoses._shared import (
     count_of,
     idle_before,
@@ -82,18 +82,29 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     share = share_of(facts, time)
     if share < limits["share"]:
         return DIAGNOSIS.quiet(f"Copies within the device are exposed for {share:.1%} of the time.")
-    op, total, count, proof = longest_op(facts, copies, "copy")
-    by = f"{op!r} makes" if op else "No operator is known for"
+    name, total, count, proof = longest_work(facts, copies)
     why = (
         f"For {spell(per_step(facts, time))} of a step ({share:.0%}) the device does nothing but "
-        f"copy its own memory, with {count_of(int(copies.sum()), 'copy', 'copies')} in the trace. "
-        f"{by} most of them: {count_of(count, 'copy', 'copies')}, {spell(total)} in all."
+        f"copy its own memory. {name!r} runs {count_of(count, 'time')} in the trace, "
+        f"{spell(total)} in all{_by(facts, copies)}."
     )
     claims = [
         claim(spans, ["copy"], low=1.0 - limits["needed"], high=1.0),
         claim(idle_before(facts, copies), ["launch"], low=0.0, high=1.0),
     ]
     return DIAGNOSIS.fires(why, claims, [proof])
+
+
+def _by(facts: RankFacts, copies: NDArray[np.bool_]) -> str:
+    """The operator that makes most of some copies, and its share of their time."""
+    hosts, op = facts.model.hosts, facts.origins.op[copies]
+    length = facts.length_ns[copies]
+    codes = hosts.name.codes[op[op >= 0]]
+    if not len(codes):
+        return ""
+    time = np.bincount(codes, length[op >= 0])
+    best = int(np.argmax(time))
+    return f", {time[best] / length.sum():.0%} of it by {hosts.name.texts[best]!r}"
 
 
 def _within(facts: RankFacts) -> NDArray[np.bool_]:

@@ -88,11 +88,11 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     why = (
         f"After calls that wait for the device it idles for {spell(per_step(facts, refill))} of a "
         f"step ({share:.0%}), until work arrives again. Most of it follows {caller}: "
-        f"{count_of(count, 'call')} in the trace, of which {drained} leave the device idle."
+        f"{count_of(count, 'call')} in the trace, after {drained} of which the device is idle."
     )
     return DIAGNOSIS.fires(
         why,
-        [claim(windows(facts), ["sync"], low=limits["some_stay"] * gained, high=1.0)],
+        [claim(windows(facts), ["sync"], low=(1.0 - limits["some_stay"]) * gained, high=1.0)],
         [ask("calls", count, "perfdiag_blocking_calls", api, op, spots=longest(calls, mine))],
     )
 

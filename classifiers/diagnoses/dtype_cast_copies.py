@@ -18,7 +18,7 @@ Example:
     A model in float32 under autocast: each linear layer converts its 64 MiB of weights first.
 
 What to do:
-    Keep the weights in the type in which they are used and the float32 copy in the optimizer; let
+    Keep the weights in the type in which they are used and the float32 copy in the optimiser; let
     a compiler put the casts of activations into the kernels around them. What feeds a kernel that
     cannot convert by itself stays, at worst half of the casts.
 
@@ -30,7 +30,8 @@ References:
 
 from perfdiag.classifiers.claims import claim
 from perfdiag.classifiers.diagnoses._figures import longest_work
-from perfdiag.classifiers.diagnoses._moving import casts, shown
+from perfdiag.classifiers.diagnoses._kernel_names import brief
+from perfdiag.classifiers.diagnoses._moving import casts
 from perfdiag.classifiers.diagnoses._shared import (
     count_of,
     idle_before,
@@ -56,14 +57,14 @@ DIAGNOSIS = Diagnosis(
     confidence=0.7,
     thresholds={"share": MATERIAL, "needed": NEEDED},
     how=(
-        "Weights: model.to(torch.bfloat16) with the float32 copy in the optimizer instead of "
+        "Weights: model.to(torch.bfloat16) with the float32 copy in the optimiser instead of "
         "autocast over float32 weights, or fully_shard(mp_policy=MixedPrecisionPolicy("
         "param_dtype=torch.bfloat16)) (PyTorch 2.6 or later; Megatron-LM: --bf16). Activations: "
         "torch.compile (PyTorch 2.0 or later) puts the casts into the kernels around them. JAX: "
         "convert the parameters once, outside the step, and keep the rest inside jit."
     ),
     verify="Record again: `aten::_to_copy` launches fewer copy kernels.",
-    refuted_by="the model diverges in bfloat16 with float32 weights kept by the optimizer",
+    refuted_by="the model diverges in bfloat16 with float32 weights kept by the optimiser",
 )
 
 
@@ -78,7 +79,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     name, total, number, proof = longest_work(facts, chosen)
     why = (
         f"{count_of(int(chosen.sum()), 'kernel')} that only convert types take "
-        f"{spell(per_step(facts, time))} of a step ({share:.0%}): the longest is {shown(name)}, "
+        f"{spell(per_step(facts, time))} of a step ({share:.0%}): the longest is {brief(name)!r}, "
         f"which runs {count_of(number, 'time')} for {spell(total)} in the trace."
     )
     kept = limits["needed"]

@@ -13,7 +13,7 @@ How it is told apart:
     Nothing else may run, and something must wait: work that starts at once when the copy has ended
     and could have run before, or a host that is blocked. A copy for which nothing waits, since the
     host is late anyway, costs nothing. Copies that stop the host are the finding `pageable_copy`;
-    what the backward pass and the optimizer fetch (offloading) is no input.
+    what the backward pass and the optimiser fetch (offloading) is no input.
 
 Example:
     A batch of 60 MB from pinned memory on the stream of the kernels: 5 ms of a step of 75 ms.
@@ -32,25 +32,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfdiag.classifiers.claims import claim
-from perfdiag.classifiers.diagnoses._copies import blocking, to_device
+from perfdiag.classifiers.diagnoses._copies import blocking, fetches, to_device
 from perfdiag.classifiers.diagnoses._figures import longest_work
 from perfdiag.classifiers.diagnoses._shared import (
     Intervals,
+    computing_without,
     count_of,
+    joined,
     leaf_in,
     per_step,
     share_of,
     spell,
     split_by_step,
     union_of,
-    windows,
-    within,
 )
 from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits, Threshold
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.host_states import HostState
-from perfdiag.classifiers.intervals import cut, merge
-from perfdiag.trace_schemas.host_ranges import classify_range
+from perfdiag.classifiers.intervals import cut
 from perfdiag.trace_schemas.recording import ABSENT
 
 HIDDEN = Threshold(
@@ -83,21 +82,21 @@ DIAGNOSIS = Diagnosis(
 
 def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     """Look for asynchronous copies to the device that kernels or the host wait for."""
-    copies = to_device(facts) & ~blocking(facts.model) & ~facts.origins.under(_fetches)
+    copies = to_device(facts) & ~blocking(facts.model) & ~facts.origins.under(fetches)
     if not copies.any():
         return DIAGNOSIS.quiet("No asynchronous copy of input to the device.")
     waited = _waited_for(facts, copies, limits["at_once"])
     lost = leaf_in(facts, waited, "copy")
     share = share_of(facts, lost)
     if share < limits["share"]:
-        return DIAGNOSIS.quiet(f"Copies to the device are waited for for {share:.1%} of the time.")
+        return DIAGNOSIS.quiet(f"Work waits for copies to the device for {share:.1%} of the time.")
     name, total, count, proof = longest_work(facts, copies)
     why = (
         f"For {spell(per_step(facts, lost))} of a step ({share:.0%}) the device does nothing but "
         f"copy its input, and work waits for it: {count_of(count, 'copy', 'copies')} {name!r} in "
         f"the trace, {spell(total)} in all."
     )
-    hideable = np.minimum(_compute_without_copy(facts) / np.maximum(lost, 1), 1.0)
+    hideable = np.minimum(computing_without(facts, "copy") / np.maximum(lost, 1), 1.0)
     parts, step = split_by_step(facts, waited)
     high = hideable[step]
     return DIAGNOSIS.fires(
@@ -105,16 +104,12 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     )
 
 
-def _fetches(name: str) -> bool:
-    return classify_range(name) in ("backward", "optimizer")
-
-
 def _waited_for(facts: RankFacts, copies: NDArray[np.bool_], at_once: float) -> Intervals:
     """Parts of the copies in which work waits for one of them to end, or a thread is blocked."""
     under_way = union_of(facts.model.work, copies)
     waits = _held_back(facts, copies, at_once), _blocked(facts)
     parts = [cut(wait, under_way) for wait in waits]
-    return merge(*(np.concatenate(side) for side in zip(*(p[:2] for p in parts), strict=True)))
+    return joined(*((part.start_ns, part.end_ns) for part in parts))
 
 
 def _held_back(facts: RankFacts, copies: NDArray[np.bool_], at_once: float) -> Intervals:
@@ -139,12 +134,4 @@ def _blocked(facts: RankFacts) -> Intervals:
     """The union of the times in which a thread that launches work waits for the device."""
     lanes = {facts.states.main_lane, *np.unique(facts.model.work.launch_lane).tolist()}
     states = [facts.states.unions[lane] for lane in sorted(lanes & set(facts.states.unions))]
-    starts, ends = zip(*(state[HostState.BLOCKED] for state in states), strict=True)
-    return merge(np.concatenate(starts), np.concatenate(ends))
-
-
-def _compute_without_copy(facts: RankFacts) -> NDArray[np.int64]:
-    """(steps,) time in which kernels run and no copy does."""
-    edges, active = facts.timeline.edges_ns, facts.timeline.active
-    alone = (active & 5) == 1
-    return within(merge(edges[:-1][alone], edges[1:][alone]), windows(facts))
+    return joined(*(state[HostState.BLOCKED] for state in states))

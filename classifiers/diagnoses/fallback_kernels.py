@@ -120,10 +120,10 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
         claim(
             union_of(facts.model.work, naive),
             LEAVES,
-            low=limits["naive_least"],
+            low=min(limits["naive_least"], limits["most"]),
             high=limits["most"],
         ),
-        claim(others, LEAVES, low=limits["other_least"], high=limits["most"]),
+        claim(others, LEAVES, low=min(limits["other_least"], limits["most"]), high=limits["most"]),
     ]
     return DIAGNOSIS.fires(why, claims, [proof])
 

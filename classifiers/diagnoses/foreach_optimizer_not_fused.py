@@ -63,8 +63,8 @@ AT_WORST = Threshold(
 DIAGNOSIS = Diagnosis(
     id="foreach_optimizer_not_fused",
     layer="kernels",
-    title="The optimizer passes over its tensors several times",
-    title_ok="No optimizer passes over its tensors more often than it must",
+    title="The optimiser passes over its tensors several times",
+    title_ok="No optimiser passes over its tensors more often than it must",
     needs=("device", "host"),
     confidence=0.8,
     thresholds={"share": MATERIAL, "adam": ADAM, "sgd": SGD, "at_worst": AT_WORST},
@@ -84,23 +84,23 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     saved = fused_away(facts, _with_fused_kernel(facts, step), limits)
     chosen = facts.kernels & launched_by(facts, FOREACH) & (saved > 0)
     if not chosen.any():
-        return DIAGNOSIS.quiet("No optimizer that has a fused kernel makes several passes.")
+        return DIAGNOSIS.quiet("No optimiser that has a fused kernel makes several passes.")
     time = leaf_in(facts, union_of(facts.model.work, chosen), "memory_kernel")
     share = share_of(facts, time)
     if share < limits["share"]:
         return DIAGNOSIS.quiet(
-            f"Passes of optimizers over lists of tensors take {share:.1%} of the time."
+            f"Passes of optimisers over lists of tensors take {share:.1%} of the time."
         )
     work = facts.model.work
-    op, total, count, proof = longest_op(facts, chosen)
+    worst = longest_op(facts, chosen)
     why = (
         f"{count_of(int(chosen.sum()), 'kernel')} of `_foreach_` operators pass over the "
-        f"optimizer's tensors for {spell(per_step(facts, time))} of a step ({share:.0%}). {op!r} "
-        f"launches {count_of(count, 'kernel')}, {spell(total)} in all."
+        f"optimiser's tensors for {spell(per_step(facts, time))} of a step ({share:.0%}). "
+        + worst.launches()
     )
     spans, high = (work.ts_ns[chosen], work.end_ns[chosen]), saved[chosen]
     claims = [claim(spans, ["memory_kernel"], low=limits["at_worst"] * high, high=high)]
-    return DIAGNOSIS.fires(why, claims, [proof])
+    return DIAGNOSIS.fires(why, claims, [worst.proof])
 
 
 def _with_fused_kernel(facts: RankFacts, step: Int64s) -> NDArray[np.int64]:

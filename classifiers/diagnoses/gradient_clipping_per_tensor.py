@@ -85,21 +85,20 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     """Look for runs of norms before steps of optimisers."""
     norms = _norms(facts, limits)
     if not norms.any():
-        return DIAGNOSIS.quiet("No run of norms lies between backward and an optimizer's step.")
+        return DIAGNOSIS.quiet("No run of norms lies between backward and an optimiser's step.")
     chosen = norms | _scalings(facts, norms, limits)
     idle = spans(facts, chosen, _awaiting(facts))
     time = time_of(facts, chosen, idle)
     share = share_of(facts, time)
     if share < limits["share"]:
         return DIAGNOSIS.quiet(f"Norms of gradients one by one take {share:.1%} of the time.")
-    op, total, count, proof = longest_op(facts, norms)
+    worst = longest_op(facts, norms)
     why = (
         f"{count_of(int(norms.sum()), 'kernel')} compute norms one gradient after the other and "
         f"{int((chosen & ~norms).sum())} scale them; with the idle times between they take "
-        f"{spell(per_step(facts, time))} of a step ({share:.0%}). {op!r} launches "
-        f"{count_of(count, 'kernel')}, {spell(total)} in all."
+        f"{spell(per_step(facts, time))} of a step ({share:.0%}). " + worst.launches()
     )
-    return DIAGNOSIS.fires(why, one_by_one(facts, chosen, idle, limits, 0.0), [proof])
+    return DIAGNOSIS.fires(why, one_by_one(facts, chosen, idle, limits, 0.0), [worst.proof])
 
 
 def _norms(facts: RankFacts, limits: Limits) -> Bools:

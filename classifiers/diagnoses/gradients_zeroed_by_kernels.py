@@ -34,8 +34,9 @@ from numpy.typing import NDArray
 from perfdiag.classifiers.claims import Claim, claim
 from perfdiag.classifiers.diagnoses._enclosing import of_autograd, top_is
 from perfdiag.classifiers.diagnoses._figures import longest_op
-from perfdiag.classifiers.diagnoses._per_tensor import HOST, TENSORS, long_runs
+from perfdiag.classifiers.diagnoses._per_tensor import TENSORS, long_runs
 from perfdiag.classifiers.diagnoses._shared import (
+    LAUNCHING,
     count_of,
     idle_before,
     leaf_in,
@@ -79,19 +80,18 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     if not fills.any():
         return DIAGNOSIS.quiet("No kernels set gradients to zero.")
     time = leaf_in(facts, union_of(facts.model.work, fills), *FILLS)
-    time += leaf_in(facts, idle_before(facts, fills), *HOST)
+    time += leaf_in(facts, idle_before(facts, fills), *LAUNCHING)
     share = share_of(facts, time)
     if share < limits["share"]:
         return DIAGNOSIS.quiet(f"Setting gradients to zero takes {share:.1%} of the time.")
     work = facts.model.work
     kind = "fill" if (fills & work.kind.where("fill")).sum() * 2 > fills.sum() else "kernel"
-    op, total, count, proof = longest_op(facts, fills, kind)
+    worst = longest_op(facts, fills, kind)
     why = (
         f"{count_of(int(fills.sum()), 'fill')} of gradients and the idle times before them take "
-        f"{spell(per_step(facts, time))} of a step ({share:.0%}). {op!r} launches "
-        f"{count_of(count, kind)}, {spell(total)} in all."
+        f"{spell(per_step(facts, time))} of a step ({share:.0%}). " + worst.launches(kind)
     )
-    return DIAGNOSIS.fires(why, _claims(facts, fills), [proof])
+    return DIAGNOSIS.fires(why, _claims(facts, fills), [worst.proof])
 
 
 def _fills(facts: RankFacts, limits: Limits) -> Bools:
@@ -113,6 +113,6 @@ def _claims(facts: RankFacts, fills: Bools) -> list[Claim]:
     first = min(1.0, int(fills.sum()) / max(int(adds.sum()), 1))
     return [
         claim((work.ts_ns[fills], work.end_ns[fills]), FILLS, low=1.0, high=1.0),
-        claim(idle_before(facts, fills), HOST, low=0.0, high=1.0),
+        claim(idle_before(facts, fills), LAUNCHING, low=0.0, high=1.0),
         claim((work.ts_ns[adds], work.end_ns[adds]), FILLS, low=0.0, high=first),
     ]

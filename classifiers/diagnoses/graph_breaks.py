@@ -38,6 +38,7 @@ from perfdiag.classifiers.claims import claim
 from perfdiag.classifiers.diagnoses._compilers import compiling
 from perfdiag.classifiers.diagnoses._figures import longest_range
 from perfdiag.classifiers.diagnoses._shared import (
+    LAUNCHING,
     Intervals,
     count_of,
     leaf_in,
@@ -55,8 +56,6 @@ Bools = NDArray[np.bool_]
 _REGION = re.compile(r"^Torch-Compiled Region\b")
 _GRAPH = re.compile(r"^(?:## )?Call CompiledFxGraph\b|^CompiledFunction$")
 
-LEAVES = ("launch", "host_other")
-
 DIAGNOSIS = Diagnosis(
     id="graph_breaks",
     layer="compiler",
@@ -68,8 +67,9 @@ DIAGNOSIS = Diagnosis(
     how=(
         "TORCH_LOGS=graph_breaks (PyTorch 2.1 or later) or torch._dynamo.explain(f)(x) names each "
         "break; torch.compile(fullgraph=True) fails on the first. Move prints, logging and .item() "
-        "out of the module, write branches on tensors as torch.where( or torch.cond(, register "
-        "foreign kernels with torch.library.custom_op( (2.4), or compile each block by itself."
+        "out of the module, write branches on tensors as torch.where() or torch.cond(), "
+        "register foreign kernels with torch.library.custom_op() (2.4), or compile each block by "
+        "itself."
     ),
     verify="Record again: each outermost 'Torch-Compiled Region' holds one graph.",
     refuted_by="the step takes as long with what breaks the graph commented out",
@@ -84,7 +84,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     graphs = _named(facts, _GRAPH)
     between = _between(facts, regions, graphs)
     breaks = count_of(len(between[0]), "graph break")
-    lost = leaf_in(facts, between, *LEAVES)
+    lost = leaf_in(facts, between, *LAUNCHING)
     share = share_of(facts, lost)
     if share < limits["share"]:
         return DIAGNOSIS.quiet(f"{breaks}; the device waits for {share:.1%} of the time at them.")
@@ -94,7 +94,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
         f"between the end of one graph and the start of the next one in the same call. Of graphs "
         f"{name!r} there are {count}, {spell(total)} in all."
     )
-    return DIAGNOSIS.fires(why, [claim(between, LEAVES, low=0.0, high=1.0)], [proof])
+    return DIAGNOSIS.fires(why, [claim(between, LAUNCHING, low=0.0, high=1.0)], [proof])
 
 
 def _named(facts: RankFacts, pattern: re.Pattern[str]) -> Bools:

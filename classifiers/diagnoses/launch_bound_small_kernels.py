@@ -31,6 +31,8 @@ import numpy as np
 
 from perfdiag.classifiers.claims import claim
 from perfdiag.classifiers.diagnoses._shared import (
+    LAUNCHING,
+    LONG_GAP,
     Intervals,
     ask,
     host_time,
@@ -49,9 +51,6 @@ SMALL = Threshold(
     10_000, "ns, median kernel", "TraceLens and nsys-ai call kernels below 10 us short"
 )
 MANY = Threshold(5, "kernels", "nsys-ai 0.3.0 reports short launches from 5 on")
-LONG_GAP = Threshold(
-    1_000_000, "ns", "nsys-ai 0.3.0 reports gaps above 1 ms as a cause of their own"
-)
 NODE_GAP = Threshold(
     500, "ns", "3.4 us a kernel of 2.9 us in a graph: developer.nvidia.com/blog/cuda-graphs"
 )
@@ -92,7 +91,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     if count < limits["many"]:
         return DIAGNOSIS.quiet(f"Only {count} kernels.")
     gaps = _gaps(facts, limits["long_gap"])
-    waits = leaf_in(facts, gaps, "launch", "host_other")
+    waits = leaf_in(facts, gaps, *LAUNCHING)
     share = share_of(facts, waits)
     if share < limits["share"]:
         return DIAGNOSIS.quiet(f"The device waits for launches for {share:.1%} of the time.")
@@ -108,7 +107,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     device, spots = facts.timeline.device, longest(facts.model.work, facts.kernels)
     return DIAGNOSIS.fires(
         why,
-        [claim(gaps, ["launch", "host_other"], low=limits["part"] * high, high=high)],
+        [claim(gaps, LAUNCHING, low=limits["part"] * high, high=high)],
         [
             ask("ns", median, "perfdiag_median_kernel_ns", device, spots=spots),
             ask("kernels", count, "perfdiag_kernel_count", device, spots=spots),

@@ -34,7 +34,8 @@ from numpy.typing import NDArray
 
 from perfdiag.classifiers.claims import claim
 from perfdiag.classifiers.diagnoses._figures import longest_work
-from perfdiag.classifiers.diagnoses._moving import shown, strided_copies
+from perfdiag.classifiers.diagnoses._kernel_names import brief
+from perfdiag.classifiers.diagnoses._moving import strided_copies
 from perfdiag.classifiers.diagnoses._shared import (
     count_of,
     idle_before,
@@ -67,8 +68,8 @@ DIAGNOSIS = Diagnosis(
         "(PyTorch 1.5 or later); on ROCm with PYTORCH_MIOPEN_SUGGEST_NHWC=1 and, for the norms, "
         "PYTORCH_MIOPEN_SUGGEST_NHWC_BATCHNORM=1. JAX: lax.conv_general_dilated("
         "dimension_numbers=('NHWC', 'HWIO', 'NHWC')). Copies: drop .contiguous() before operators "
-        "that take strides (F.scaled_dot_product_attention(, enable_gqa=True) from PyTorch 2.5), "
-        "and write einsums in the order in which their result is used."
+        "that take strides (F.scaled_dot_product_attention(..., enable_gqa=True) from PyTorch "
+        "2.5), and write einsums in the order in which their result is used."
     ),
     verify="Record again: no nchwToNhwc or batched_transpose kernels lie around the convolutions.",
     refuted_by="the convolutions get slower in channels_last by more than the transposes take",
@@ -88,7 +89,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     why = (
         f"{count_of(int(transposes.sum()), 'transpose')} and "
         f"{count_of(int(copies.sum()), 'copy', 'copies')} into other strides take "
-        f"{spell(per_step(facts, time))} of a step ({share:.0%}): the longest is {shown(name)}, "
+        f"{spell(per_step(facts, time))} of a step ({share:.0%}): the longest is {brief(name)!r}, "
         f"which runs {count_of(number, 'time')} for {spell(total)} in the trace."
     )
     gone = 1.0 - limits["one_layout"]

@@ -90,7 +90,6 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
         f"{count_of(count, 'range')} {name!r}, {spell(total)} in all."
         + (f" {spell(reads)} of it follows values that are read." if reads else "")
     )
-    likely = max(1.0 - 1.0 / limits["rarer"], limits["stays"])
-    return DIAGNOSIS.fires(
-        why, [claim(logged, HOST_IDLE, low=limits["stays"], mid=likely, high=1.0)], [proof]
-    )
+    gone = 1.0 - limits["stays"]
+    likely = max(1.0 - 1.0 / limits["rarer"], gone)
+    return DIAGNOSIS.fires(why, [claim(logged, HOST_IDLE, low=gone, mid=likely, high=1.0)], [proof])

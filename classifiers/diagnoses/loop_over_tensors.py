@@ -38,10 +38,12 @@ from numpy.typing import NDArray
 from perfdiag.classifiers.claims import claim
 from perfdiag.classifiers.diagnoses._figures import longest_range
 from perfdiag.classifiers.diagnoses._shared import (
+    LAUNCHING,
     count_of,
     issuing,
     leaf_in,
     leaf_ns,
+    mask_of,
     per_step,
     share_of,
     spell,
@@ -60,7 +62,6 @@ INDEXING = re.compile(
 DEALING = "aten::unbind"
 OPERATOR = re.compile(r"^\w+::")
 """Annotations of old traces are operators by kind, but have no namespace."""
-LAUNCHING = ("launch", "host_other")
 
 REPEATS = Threshold(
     10,
@@ -117,9 +118,8 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
         f"{name!r}, {spell(total)} in all."
     )
     high = 1.0 - 1.0 / loops.repeats
-    return DIAGNOSIS.fires(
-        why, [claim(spans, LAUNCHING, low=limits["stays"] * high, high=high)], [proof]
-    )
+    low = (1.0 - limits["stays"]) * high
+    return DIAGNOSIS.fires(why, [claim(spans, LAUNCHING, low=low, high=high)], [proof])
 
 
 class _Sequence(NamedTuple):
@@ -171,7 +171,7 @@ class _Loops(NamedTuple):
 
 def _loops(ops: _Sequence, limits: Limits) -> _Loops:
     """Runs that repeat themselves, of every length of a turn; longer turns may repeat shorter."""
-    periods = range(1, int(limits["longest"]) + 1)
+    periods = range(1, max(1, min(int(limits["longest"]), len(ops.row))) + 1)
     found = [_runs(ops, period, limits["repeats"]) for period in periods]
     return _Loops(*(np.concatenate(side) for side in zip(*found, strict=True)))
 
@@ -196,6 +196,4 @@ def _taken(facts: RankFacts, ops: _Sequence, loops: _Loops) -> Bools:
     np.add.at(depth, loops.last + 1, -1)
     inside = np.cumsum(depth)[:-1] > 0
     taking = inside & ops.takes
-    chosen = np.zeros(len(facts.model.hosts.id), bool)
-    chosen[ops.row[taking if taking.any() else inside]] = True
-    return chosen
+    return mask_of(ops.row[taking if taking.any() else inside], len(facts.model.hosts.id))

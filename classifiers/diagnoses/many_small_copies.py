@@ -36,6 +36,7 @@ from perfdiag.classifiers.diagnoses._shared import (
     HOST_IDLE,
     Intervals,
     ask,
+    count_by_step,
     leaf_in,
     longest,
     per_step,
@@ -83,7 +84,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     """Look for small copies in whose operators the device idles."""
     size = facts.model.work.bytes
     small = across(facts) & (size >= 0) & (size <= limits["small"])
-    count = _by_step(facts, small)
+    count = count_by_step(facts, facts.model.work, small)
     if per_step(facts, count) <= limits["many"]:
         return DIAGNOSIS.quiet(f"{per_step(facts, count):.0f} small copies a step.")
     copies, moving = union_of(facts.model.work, small), _moving(facts, small)
@@ -103,14 +104,6 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
         _claim(facts, moving, HOST_IDLE, count, limits["packed"]),
     ]
     return DIAGNOSIS.fires(why, claims, [proof])
-
-
-def _by_step(facts: RankFacts, chosen: NDArray[np.bool_]) -> Int64s:
-    """(steps,) how much of some work begins in each step."""
-    steps, ts = facts.model.steps, facts.model.work.ts_ns[chosen]
-    step = np.searchsorted(steps.ts_ns, ts, "right") - 1
-    inside = (step >= 0) & (ts < steps.end_ns[step])
-    return np.bincount(step[inside], minlength=len(steps.ts_ns))
 
 
 def _moving(facts: RankFacts, small: NDArray[np.bool_]) -> Intervals:

@@ -33,10 +33,16 @@ from numpy.typing import NDArray
 
 from perfdiag.classifiers.diagnoses._calls import after_the_first, of_launchers, stalls
 from perfdiag.classifiers.diagnoses._figures import Figure, longest_call, longest_range
-from perfdiag.classifiers.diagnoses._shared import count_of, per_step, share_of, spell, union_of
+from perfdiag.classifiers.diagnoses._shared import (
+    count_of,
+    joined,
+    per_step,
+    share_of,
+    spell,
+    union_of,
+)
 from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits, Threshold
 from perfdiag.classifiers.facts import RankFacts
-from perfdiag.classifiers.intervals import merge
 from perfdiag.trace_schemas.host_ranges import classify_range
 
 REMAINS = Threshold(
@@ -54,7 +60,7 @@ DIAGNOSIS = Diagnosis(
     how=(
         "CUDA_MODULE_LOADING=EAGER (CUDA 11.7 or later) loads everything at start-up. Without "
         "it, run all shapes and branches once before the steps that count: "
-        "torch.profiler.schedule(wait=1, warmup=2, active=3) (PyTorch 1.8 or later), padded "
+        "torch.profiler.schedule(wait=1, warmup=2, active=3) (PyTorch 1.8.1 or later), padded "
         "batches, torch.compile(dynamic=True) (2.0 or later) against a kernel for each shape. "
         "vLLM: --cudagraph-capture-sizes; JAX: jit(f).lower(...).compile() at start-up."
     ),
@@ -70,8 +76,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     named = facts.origins.named(lambda name: classify_range(name) == "module_loading")
     if not (called.any() or named.any()):
         return DIAGNOSIS.quiet("The trace shows no loading of kernels.")
-    sides = zip(union_of(calls, called), union_of(hosts, named), strict=True)
-    union = merge(*(np.concatenate(side) for side in sides))
+    union = joined(union_of(calls, called), union_of(hosts, named))
     found = stalls(facts, union, _counted(facts))
     share = share_of(facts, found.lost_ns)
     if share < limits["share"]:

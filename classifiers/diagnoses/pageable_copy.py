@@ -81,11 +81,12 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     share = share_of(facts, exposed)
     if share < limits["share"]:
         return DIAGNOSIS.quiet(f"Blocking copies hold up the device for {share:.1%} of the time.")
-    total = int((work.end_ns - work.ts_ns)[blocks].sum())
+    total = int(facts.length_ns[blocks].sum())
     pageable = int(work.name.map(lambda name: "Pageable" in name, np.bool_)[blocks].sum())
+    cause = f"{pageable} of them from or to pageable memory" if pageable else "whose calls block"
     why = (
         f"The host waits for {count_of(int(blocks.sum()), 'copy', 'copies')} between host and "
-        f"device, {pageable} of them from or to pageable memory: {spell(total)} in all. With the "
+        f"device, {cause}: {spell(total)} in all. With the "
         f"idle times after them that is {spell(per_step(facts, exposed))} of a step ({share:.0%}) "
         "in which nothing computes."
     )

@@ -74,7 +74,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     )
     return DIAGNOSIS.fires(
         why,
-        [claim(windows(facts), ["profiler"], low=limits["lighter"], high=1.0)],
+        [claim(windows(facts), ["profiler"], low=1.0 - limits["lighter"], high=1.0)],
         [proof],
     )
 

@@ -43,8 +43,11 @@ from perfdiag.classifiers.diagnoses._issuer import (
     waits,
 )
 from perfdiag.classifiers.diagnoses._shared import (
+    LAUNCHING,
+    LONG_GAP,
     Intervals,
     count_of,
+    joined,
     leaf_in,
     leaf_ns,
     per_step,
@@ -64,9 +67,6 @@ PART = Threshold(
 )
 SINGLE = Threshold(0.5, "share", "a choice: what one gap makes up alone is an event, no overhead")
 GRAPHS = Threshold(0.5, "share of the kernels of a step", "a choice: most are replayed")
-LONG_GAP = Threshold(
-    1_000_000, "ns", "nsys-ai 0.3.0 reports gaps above 1 ms as a cause of their own"
-)
 STAYS = Threshold(
     0.5, "share", "a choice: graph breaks and code around the model keep half of the Python"
 )
@@ -105,7 +105,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
         return DIAGNOSIS.not_applicable("The trace holds no operators to tell Python from.")
     silent = _repeated(common(_silent(facts), _eager(facts, limits["graphs"])), limits["single"])
     lost = leaf_in(facts, silent, "host_other")
-    share, waited = share_of(facts, lost), share_of(facts, leaf_ns(facts, "launch", "host_other"))
+    share, waited = share_of(facts, lost), share_of(facts, leaf_ns(facts, *LAUNCHING))
     few = len(silent[0]) < limits["many"]
     if few or share < limits["share"] or share < limits["part"] * waited:
         return DIAGNOSIS.quiet(
@@ -119,7 +119,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
         f"{count_of(len(silent[0]), 'gap')} in all. {api!r} is called {count_of(calls, 'time')} in "
         "the trace."
     )
-    low = np.where(silent[1] - silent[0] <= limits["long_gap"], limits["stays"], 0.0)
+    low = np.where(silent[1] - silent[0] <= limits["long_gap"], 1.0 - limits["stays"], 0.0)
     return DIAGNOSIS.fires(why, [claim(silent, ["host_other"], low=low, high=1.0)], [proof])
 
 
@@ -141,9 +141,7 @@ def _silent(facts: RankFacts) -> Intervals:
         other = common(quiet, merge(found.start_ns[mine], found.end_ns[mine]))
         known = [named_work(facts, lane), named_work(facts, main)]
         parts.append(minus(other, *known, *engines))
-    if not parts:
-        return quiet[0][:0], quiet[1][:0]
-    return merge(*(np.concatenate(side) for side in zip(*parts, strict=True)))
+    return joined(*parts)
 
 
 def _leaf(facts: RankFacts, name: str) -> Intervals:

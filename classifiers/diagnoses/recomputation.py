@@ -36,8 +36,9 @@ from numpy.typing import NDArray
 from perfdiag.classifiers.claims import claim
 from perfdiag.classifiers.diagnoses._enclosing import enclosing, of_autograd
 from perfdiag.classifiers.diagnoses._figures import longest_op, longest_work
-from perfdiag.classifiers.diagnoses._per_tensor import HOST
+from perfdiag.classifiers.diagnoses._kernel_names import brief
 from perfdiag.classifiers.diagnoses._shared import (
+    LAUNCHING,
     idle_before,
     leaf_in,
     per_step,
@@ -102,7 +103,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
         return DIAGNOSIS.quiet("No forward work runs again in the backward pass.")
     chosen = again | by_xla
     time = leaf_in(facts, union_of(facts.model.work, chosen), *KERNELS)
-    time += leaf_in(facts, idle_before(facts, chosen), *HOST)
+    time += leaf_in(facts, idle_before(facts, chosen), *LAUNCHING)
     share = share_of(facts, time)
     if share < limits["share"]:
         return DIAGNOSIS.quiet(f"Recomputation takes {share:.1%} of the time.")
@@ -110,12 +111,12 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     why = (
         f"Forward work that runs again in backward takes {spell(per_step(facts, time))} of a step "
         f"({share:.0%}): {int(chosen.sum())} kernels and the idle times before them. First and "
-        f"second runs of {name!r} together are {count} kernels of {spell(total)} in all."
+        f"second runs of {brief(name)!r} together are {count} kernels of {spell(total)} in all."
     )
     spans = (facts.model.work.ts_ns[chosen], facts.model.work.end_ns[chosen])
     claims = [
         claim(spans, KERNELS, low=0.0, high=1.0),
-        claim(idle_before(facts, chosen), HOST, low=0.0, high=1.0),
+        claim(idle_before(facts, chosen), LAUNCHING, low=0.0, high=1.0),
     ]
     return DIAGNOSIS.fires(why, claims, [proof])
 

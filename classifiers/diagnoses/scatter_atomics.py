@@ -7,7 +7,7 @@ What it finds:
 Why it costs time:
     Rows that meet in one place are added by atomic operations that wait for each other, or are
     sorted first. A dense gradient of a table is zeroed, filled in a few rows, and read again as a
-    whole by the optimizer.
+    whole by the optimiser.
 
 How it is told apart:
     By the kernels' names (`embedding_backward`, `indexing_backward`, `ReduceAdd` in index and
@@ -102,9 +102,8 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
         f"the sorts and fills that they need: {count_of(count, 'kernel')} {brief(name)!r}, "
         f"{spell(total)} in all."
     )
-    return DIAGNOSIS.fires(
-        why, [claim(union, LEAVES, low=limits["least"], high=limits["most"])], [proof]
-    )
+    low = min(limits["least"], limits["most"])
+    return DIAGNOSIS.fires(why, [claim(union, LEAVES, low=low, high=limits["most"])], [proof])
 
 
 def _scattered(facts: RankFacts) -> NDArray[np.bool_]:

@@ -36,6 +36,7 @@ from perfdiag.classifiers.diagnoses._overlap import COMPUTE_LANE, lanes_of_compu
 from perfdiag.classifiers.diagnoses._shared import (
     Intervals,
     ask,
+    lane_name,
     leaf_in,
     leaf_ns,
     longest,
@@ -149,6 +150,6 @@ def _lane(facts: RankFacts, lane: int) -> tuple[str, int, Proof]:
     work = facts.model.work
     mine = work.kind.where("kernel") & (work.lane == lane)
     total = int(facts.length_ns[mine].sum())
-    name = facts.model.lanes.name.get(lane, f"lane {lane}").strip()
     spots = longest(work, mine)
-    return name, total, ask("ns", total, "perfdiag_lane_work_ns", lane, "kernel", spots=spots)
+    proof = ask("ns", total, "perfdiag_lane_work_ns", lane, "kernel", spots=spots)
+    return lane_name(facts, lane), total, proof

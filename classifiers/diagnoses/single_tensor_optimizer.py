@@ -69,8 +69,8 @@ KERNELS = Threshold(
 DIAGNOSIS = Diagnosis(
     id="single_tensor_optimizer",
     layer="kernels",
-    title="The optimizer updates one tensor after the other",
-    title_ok="No optimizer updates many tensors one by one",
+    title="The optimiser updates one tensor after the other",
+    title_ok="No optimiser updates many tensors one by one",
     needs=("device", "host"),
     confidence=0.8,
     thresholds={
@@ -85,7 +85,7 @@ DIAGNOSIS = Diagnosis(
     how=(
         "torch.optim.AdamW(..., fused=True) (PyTorch 2.0 or later; SGD 2.3), or foreach=True, the "
         "default on CUDA from 2.0 on unless foreach=False or a tensor subclass stands against it; "
-        "torch.compile(optimizer.step) (2.2) or torch._foreach_ functions for optimizers of your "
+        "torch.compile(optimizer.step) (2.2) or torch._foreach_ functions for optimisers of your "
         "own. apex.optimizers.FusedAdam, deepspeed.ops.adam.FusedAdam. JAX: update inside jit."
     ),
     verify="Record again: `Optimizer.step#` launches `_fused_` or `_foreach_` operators.",
@@ -98,21 +98,23 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     step = step_of(facts)
     chosen = _one_by_one(facts, step, limits)
     if not chosen.any():
-        return DIAGNOSIS.quiet("No optimizer's step launches a hundred kernels one by one.")
+        return DIAGNOSIS.quiet(
+            f"No optimiser's step launches {limits['kernels']:.0f} kernels one by one."
+        )
     idle = spans(facts, chosen, step)
     time = time_of(facts, chosen, idle)
     share = share_of(facts, time)
     if share < limits["share"]:
         return DIAGNOSIS.quiet(f"Updating tensors one by one takes {share:.1%} of the time.")
-    op, total, count, proof = longest_op(facts, chosen)
+    worst = longest_op(facts, chosen)
     why = (
         f"{count_of(int(chosen.sum()), 'kernel')} in "
-        f"{count_of(len(np.unique(step[chosen])), 'optimizer step')} update one tensor after the "
+        f"{count_of(len(np.unique(step[chosen])), 'optimiser step')} update one tensor after the "
         f"other; with the idle times between they take {spell(per_step(facts, time))} of a step "
-        f"({share:.0%}). {op!r} launches {count_of(count, 'kernel')}, {spell(total)} in all."
+        f"({share:.0%}). " + worst.launches()
     )
     fused = fused_away(facts, step, limits)[chosen]
-    return DIAGNOSIS.fires(why, one_by_one(facts, chosen, idle, limits, fused), [proof])
+    return DIAGNOSIS.fires(why, one_by_one(facts, chosen, idle, limits, fused), [worst.proof])
 
 
 def _one_by_one(facts: RankFacts, step: Int64s, limits: Limits) -> Bools:

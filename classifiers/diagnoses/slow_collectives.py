@@ -34,21 +34,21 @@ from numpy.typing import NDArray
 
 from perfdiag.classifiers.claims import claim
 from perfdiag.classifiers.diagnoses._overlap import (
-    LEAVES,
     MOVABLE,
+    MOVING,
     at_most,
     collectives,
     heaviest,
     numbered,
 )
-from perfdiag.classifiers.diagnoses._shared import count_of, per_step, share_of, spell
+from perfdiag.classifiers.diagnoses._shared import count_of, mask_of, per_step, share_of, spell
 from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits, Threshold
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.trace_schemas.recording import Int64s
 
 SLOW = Threshold(
     0.5,
-    "of the best bandwidth",
+    "share of the best bandwidth",
     "DLRover's node check takes twice the usual time for a straggler: "
     "https://github.com/intelligent-machine-learning/dlrover",
 )
@@ -88,7 +88,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
         known & (facts.model.work.bytes >= limits["large"]) & (facts.length_ns > 0)
     )
     if not len(rows):
-        return DIAGNOSIS.quiet("No collectives of 1 MiB or more.")
+        return DIAGNOSIS.quiet(f"No collectives of {limits['large'] / 2**20:.3g} MiB or more.")
     part = _part_of_best(facts, rows)
     slow = part < limits["slow"]
     if slow.sum() < limits["fewest"]:
@@ -96,12 +96,12 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
             f"{count_of(len(rows), 'large collective')}, about equally fast for their size."
         )
     work, mine = facts.model.work, rows[slow]
-    one = claim((work.ts_ns[mine], work.end_ns[mine]), LEAVES, low=0.0, high=1.0 - part[slow])
+    one = claim((work.ts_ns[mine], work.end_ns[mine]), MOVING, low=0.0, high=1.0 - part[slow])
     lost = at_most(facts, one)
     share = share_of(facts, lost)
     if share < limits["share"]:
         return DIAGNOSIS.quiet(f"Slow collectives hold up the device for {share:.1%} of the time.")
-    chosen = np.isin(np.arange(len(known)), mine)
+    chosen = mask_of(mine, len(known))
     most, proof = heaviest(facts, chosen)
     why = (
         f"{len(mine)} of {len(rows)} large collectives reach less than {limits['slow']:.0%} of the "

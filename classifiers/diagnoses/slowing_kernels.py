@@ -33,10 +33,19 @@ from numpy.typing import NDArray
 
 from perfdiag.classifiers.claims import claim
 from perfdiag.classifiers.diagnoses._figures import longest_work
-from perfdiag.classifiers.diagnoses._shared import leaf_ns, per_step, share_of, spell, windows
+from perfdiag.classifiers.diagnoses._kernel_names import brief
+from perfdiag.classifiers.diagnoses._shared import (
+    leaf_ns,
+    mask_of,
+    per_step,
+    share_of,
+    spell,
+    step_at,
+    windows,
+)
 from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits, Threshold
 from perfdiag.classifiers.facts import RankFacts
-from perfdiag.trace_schemas.recording import Int64s
+from perfdiag.trace_schemas.recording import ABSENT, Int64s
 
 Floats = NDArray[np.float64]
 
@@ -90,7 +99,7 @@ DIAGNOSIS = Diagnosis(
 def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     """Look for a rise of all kernels that are bound by arithmetic."""
     rows = _matched(facts, "compute", limits["long"])
-    if rows.shape[0] < limits["steps"] or rows.shape[1] < limits["kernels"]:
+    if rows.shape[0] < limits["steps"] or rows.shape[1] < max(limits["kernels"], 1):
         return DIAGNOSIS.not_applicable(
             f"{rows.shape[1]} kernels bound by arithmetic are launched alike in {rows.shape[0]} "
             "steps: too few to compare."
@@ -107,14 +116,13 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     share = share_of(facts, lost)
     if share < limits["share"]:
         return DIAGNOSIS.quiet(f"Kernels that slow down cost {share:.1%} of the time.")
-    chosen = np.zeros(len(facts.here), bool)
-    chosen[rows.ravel()] = True
+    chosen = mask_of(rows.ravel(), len(facts.here))
     name, total, count, proof = longest_work(facts, chosen)
     why = (
         f"{rows.shape[1]} kernels bound by arithmetic are launched alike in {rows.shape[0]} steps; "
         f"the median one takes {typical[-1] - 1:.0%} longer in the last than in its fastest step, "
-        f"{spell(per_step(facts, lost))} of a step ({share:.0%}). Most time goes to {name!r}: "
-        f"{count} launches, {spell(total)} in all."
+        f"{spell(per_step(facts, lost))} of a step ({share:.0%}). Most time goes to "
+        f"{brief(name)!r}: {count} launches, {spell(total)} in all."
     )
     step = windows(facts)
     return DIAGNOSIS.fires(
@@ -125,9 +133,9 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
 def _matched(facts: RankFacts, bound: str, least_ns: float) -> Int64s:
     """(steps with a verdict, n) rows of kernels whose name occurs equally often in each step."""
     work, steps = facts.model.work, facts.model.steps
-    step = np.searchsorted(steps.ts_ns, work.ts_ns, "right") - 1
-    chosen = facts.kernels & work.bound.where(bound) & (step >= 0)
-    rows = np.flatnonzero(chosen & (work.ts_ns < steps.end_ns[step]) & facts.trusted[step])
+    step = step_at(facts, work.ts_ns)
+    chosen = facts.kernels & work.bound.where(bound) & (step != ABSENT)
+    rows = np.flatnonzero(chosen & facts.trusted[step])
     count = np.zeros((len(steps.ts_ns), len(work.name.texts)), np.int64)
     np.add.at(count, (step[rows], work.name.codes[rows]), 1)
     alike = (count[facts.trusted] == count[facts.trusted][:1]).all(axis=0)
@@ -158,7 +166,7 @@ def _all_together(facts: RankFacts, slower: Floats, limits: Limits) -> bool:
     if (growth >= rise / 2).mean() < limits["together"]:
         return False
     others = _matched(facts, "memory", limits["long"])
-    if others.shape[1] < limits["control"]:
+    if others.shape[1] < max(limits["control"], 1):
         return False
     control = _slower(facts, others)
     return float(np.median(control[-1] / control[0])) - 1.0 <= limits["memory"] * rise

@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 
 from perfdiag.classifiers.claims import claim
 from perfdiag.classifiers.diagnoses._overlap import (
-    LEAVES,
     MOVABLE,
+    MOVING,
     TINY,
     at_most,
     collectives,
@@ -41,7 +41,7 @@ from perfdiag.classifiers.diagnoses._overlap import (
     main_kind,
     numbered,
 )
-from perfdiag.classifiers.diagnoses._shared import ask, longest, per_step, share_of, spell
+from perfdiag.classifiers.diagnoses._shared import ask, longest, mask_of, per_step, share_of, spell
 from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits, Proof, Threshold
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.trace_schemas.recording import Int64s
@@ -96,7 +96,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     if not len(rows):
         return DIAGNOSIS.quiet("No kind of small collectives occurs often in a step.")
     work = facts.model.work
-    one = claim((work.ts_ns[rows], work.end_ns[rows]), LEAVES, low=0.0, high=saved)
+    one = claim((work.ts_ns[rows], work.end_ns[rows]), MOVING, low=0.0, high=saved)
     lost = at_most(facts, one)
     share = share_of(facts, lost)
     if share < limits["share"]:
@@ -141,15 +141,16 @@ def _saved(facts: RankFacts, rows: Int64s, kind: Int64s, limits: Limits) -> NDAr
     step = np.searchsorted(steps.ts_ns, work.ts_ns[rows], "right") - 1
     cell = kind * len(steps.ts_ns) + step
     carried = np.bincount(cell, np.maximum(work.bytes[rows], 0))[cell]
-    remain = np.maximum(np.ceil(carried / limits["bucket"]), 1.0) / np.bincount(cell)[cell]
+    remain = (
+        np.maximum(np.ceil(carried / max(limits["bucket"], 1.0)), 1.0) / np.bincount(cell)[cell]
+    )
     saved: NDArray[np.float64] = startup[kind] / length * (1.0 - np.minimum(remain, 1.0))
     return saved
 
 
 def _most_frequent(facts: RankFacts, rows: Int64s) -> tuple[str, Proof]:
     """A sentence on the kind that is most frequent, and its proof."""
-    chosen = np.zeros(len(facts.length_ns), bool)
-    chosen[rows] = True
+    chosen = mask_of(rows, len(facts.length_ns))
     kind = main_kind(facts, chosen, np.ones(len(chosen), np.int64))
     number = len(kind.rows)
     spots = longest(facts.model.work, kind.rows)

@@ -45,6 +45,7 @@ from perfdiag.classifiers.diagnoses._overlap import (
 from perfdiag.classifiers.diagnoses._shared import (
     HOST_IDLE,
     Intervals,
+    joined,
     per_step,
     ranges,
     share_of,
@@ -53,10 +54,9 @@ from perfdiag.classifiers.diagnoses._shared import (
 )
 from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits, Proof, Threshold
 from perfdiag.classifiers.facts import RankFacts
-from perfdiag.classifiers.intervals import merge
 
 BARRIER = re.compile(r"(?:^|[^A-Za-z])(?:monitored_)?barrier_?(?:\(\))?$")
-"""Names of ranges: c10d::barrier, nccl:all_reduce_barrier, distributed_c10d.py(4801): barrier."""
+"""Names of ranges: c10d::barrier, nccl:all_reduce_barrier."""
 
 OFTEN = Threshold(2, "steps", "a choice: once is a checkpoint or the start")
 
@@ -119,10 +119,7 @@ def _idle_by(facts: RankFacts, chosen: Bools, named: Bools) -> Intervals:
     """While the host stands in a barrier, and from the end of one on the device until more runs."""
     starts, ends = facts.idle_gaps
     after = np.isin(starts, facts.model.work.end_ns[chosen])
-    inside = union_of(facts.model.hosts, named)
-    return merge(
-        *(np.concatenate(s) for s in zip(inside, (starts[after], ends[after]), strict=True))
-    )
+    return joined(union_of(facts.model.hosts, named), (starts[after], ends[after]))
 
 
 def _proof(facts: RankFacts, chosen: Bools, named: Bools) -> tuple[str, Proof]:

@@ -37,9 +37,12 @@ from perfdiag.classifiers.diagnoses._figures import longest_work
 from perfdiag.classifiers.diagnoses._makers import Made, made_on_host
 from perfdiag.classifiers.diagnoses._shared import (
     HOST_IDLE,
+    LONG_GAP,
     Intervals,
     count_of,
+    joined,
     leaf_in,
+    mask_of,
     per_step,
     share_of,
     spell,
@@ -56,9 +59,6 @@ LAUNCH = Threshold(
     10_000, "ns", "dispatch and launch of an operator take 5 to 10 us in the traces at hand"
 )
 FILL = Threshold(3_000, "ns", "kernels that fill small tensors take 1 to 3 us in traces at hand")
-LONG_GAP = Threshold(
-    1_000_000, "ns", "nsys-ai 0.3.0 reports gaps above 1 ms as a cause of their own"
-)
 NUMBER = Threshold(8, "bytes", "a choice: an int64 or float64, for which torch.full is enough")
 
 DIAGNOSIS = Diagnosis(
@@ -99,7 +99,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     share = share_of(facts, lost)
     if share < limits["share"]:
         return DIAGNOSIS.quiet(f"Tensors made on the host hold up the device for {share:.1%}.")
-    name, total, count, proof = longest_work(facts, _mask(facts, made.copy))
+    name, total, count, proof = longest_work(facts, mask_of(made.copy, len(facts.here)))
     why = (
         f"{count_of(len(made.copy), 'tensor is', 'tensors are')} made on the host"
         f"{_by(facts, made)} and copied to the device, which copies or idles meanwhile for "
@@ -130,11 +130,10 @@ def _brief(times: Intervals, most_ns: float) -> Intervals:
 
 def _lost(facts: RankFacts, copies: Intervals, making: Intervals, refills: Intervals) -> Int64s:
     """(steps,) time in which the device copies what was made, idles meanwhile or refills."""
-    idle = merge(*(np.concatenate(side) for side in zip(making, refills, strict=True)))
     return (
         leaf_in(facts, merge(*copies), "copy")
         + leaf_in(facts, merge(*making), "launch", "host_other")
-        + leaf_in(facts, idle, "sync")
+        + leaf_in(facts, joined(making, refills), "sync")
     )
 
 
@@ -142,12 +141,6 @@ def _beyond(rest_ns: float, intervals: Intervals) -> NDArray[np.float64]:
     """(n,) share of each interval beyond what remains of it."""
     length = np.maximum(intervals[1] - intervals[0], 1).astype(np.float64)
     return np.asarray(np.maximum(1.0 - rest_ns / length, 0.0), np.float64)
-
-
-def _mask(facts: RankFacts, rows: Int64s) -> NDArray[np.bool_]:
-    mask = np.zeros(len(facts.here), bool)
-    mask[rows] = True
-    return mask
 
 
 def _by(facts: RankFacts, made: Made) -> str:

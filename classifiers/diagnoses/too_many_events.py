@@ -28,10 +28,11 @@ References:
 """
 
 from perfdiag.classifiers.claims import claim
-from perfdiag.classifiers.diagnoses._calls import held_up, of_launchers, per_step_count
+from perfdiag.classifiers.diagnoses._calls import held_up, of_launchers
 from perfdiag.classifiers.diagnoses._figures import most_called
 from perfdiag.classifiers.diagnoses._shared import (
     HOST_IDLE,
+    count_by_step,
     count_of,
     leaf_in,
     per_step,
@@ -85,7 +86,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     if share < limits["share"]:
         return DIAGNOSIS.quiet(f"Calls of events hold up the device for {share:.1%} of the time.")
     name, _, count, proof = most_called(facts, chosen)
-    a_step = per_step(facts, per_step_count(facts, chosen))
+    a_step = per_step(facts, count_by_step(facts, calls, chosen))
     why = (
         f"Threads that launch work make {a_step:.0f} calls of events a step, {each:.1f} a kernel, "
         f"and the device is idle for {spell(per_step(facts, lost))} of a step ({share:.0%}) "

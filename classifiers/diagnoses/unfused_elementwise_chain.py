@@ -82,7 +82,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     """Look for chains of fusable kernels."""
     rows, chain = _chains(facts, limits)
     if not len(rows):
-        return DIAGNOSIS.quiet("No chain of three elementwise kernels or more.")
+        return DIAGNOSIS.quiet(f"No chain of {limits['shortest']:.0f} elementwise kernels or more.")
     work = facts.model.work
     length = facts.length_ns[rows].astype(np.float64)
     spans = (work.ts_ns[rows], work.end_ns[rows])
@@ -134,7 +134,7 @@ def _fused_away(length: NDArray[np.float64], chain: Int64s, most: float) -> NDAr
     total = np.bincount(chain, length)
     longest = np.zeros(len(total))
     np.maximum.at(longest, chain, length)
-    return 1.0 - np.maximum(longest, total / most) / np.maximum(total, 1)
+    return 1.0 - np.maximum(longest, total / max(most, 1.0)) / np.maximum(total, 1)
 
 
 def _largest_family(facts: RankFacts, rows: Int64s) -> tuple[str, NDArray[np.bool_]]:

@@ -36,13 +36,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfdiag.classifiers.claims import claim
-from perfdiag.classifiers.diagnoses._moving import is_cast, shown
+from perfdiag.classifiers.diagnoses._kernel_names import brief
+from perfdiag.classifiers.diagnoses._moving import is_cast
 from perfdiag.classifiers.diagnoses._shared import (
     ask,
     count_of,
     idle_before,
     leaf_in,
     longest,
+    mask_of,
     per_step,
     share_of,
     spell,
@@ -75,7 +77,7 @@ DIAGNOSIS = Diagnosis(
     confidence=0.8,
     thresholds={"share": MATERIAL, "fused": FUSED},
     how=(
-        "F.rms_norm( and nn.RMSNorm (one kernel from PyTorch 2.9), F.layer_norm(, F.softmax(; "
+        "F.rms_norm() and nn.RMSNorm() (one kernel from PyTorch 2.9), F.layer_norm(), F.softmax(); "
         "torch.compile (PyTorch 2.0 or later) on the norm's module fuses any of them; fused norms "
         "of Liger Kernel, Transformer Engine (te.RMSNorm) or Apex (FusedRMSNorm; Megatron-LM: "
         "--normalization RMSNorm). JAX: keep the norm inside jit."
@@ -89,8 +91,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     """Look for the kernels of norms and softmaxes in sequence."""
     rows, sequence = _sequences(facts)
     work = facts.model.work
-    chosen = np.zeros(len(work.ts_ns), bool)
-    chosen[rows] = True
+    chosen = mask_of(rows, len(work.ts_ns))
     time = leaf_in(facts, union_of(work, chosen), "memory_kernel")
     share = share_of(facts, time)
     if share < limits["share"]:
@@ -99,7 +100,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     why = (
         f"{count_of(int(sequence[-1]) + 1, 'norm or softmax', 'norms and softmaxes')} of "
         f"{len(rows)} single kernels take {spell(per_step(facts, time))} of a step ({share:.0%}). "
-        f"In the trace {shown(name)}, which each of a kind has, runs "
+        f"In the trace {brief(name)!r}, which each of a kind has, runs "
         f"{count_of(int(proof.value), 'time')}."
     )
     high = _fused_away(facts.length_ns[rows], sequence)[sequence]

@@ -1,5 +1,6 @@
 """`perfdiag analyze`: what bounds each part of the training step, and whose fix it is."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -76,6 +77,15 @@ def analyze(  # one parameter an option: typer reads them here
             show_default="600",
         ),
     ] = 600.0,
+    jobs: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Processes in which traces of several ranks are read.",
+            show_default="the processors of the machine",
+        ),
+    ] = os.cpu_count() or 1,
     config: options.Config = None,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
@@ -102,6 +112,7 @@ def analyze(  # one parameter an option: typer reads them here
         time_range_ns=time_range,
         thresholds=configured.thresholds,
         config=configured.path,
+        jobs=jobs,
     )
     with progress_bar(quiet=quiet) as advance:
         report = analysis.analyze(paths, settings, advance)

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Literal, TypeVar
 
 from msgspec import structs
@@ -80,6 +81,8 @@ class CollectiveRow:
     bytes: int
     total_ns: int
     exposed_ns: int
+    wait_ns: int
+    bus_bandwidth: float | None
 
 
 def step_count(report: Report) -> int:
@@ -181,10 +184,16 @@ def collective_rows(collectives: Iterable[Collective]) -> list[CollectiveRow]:
             bytes=sum(row.bytes for row in same),
             total_ns=sum(row.total_ns for row in same),
             exposed_ns=sum(row.exposed_ns for row in same),
+            wait_ns=sum(row.wait_ns for row in same),
+            bus_bandwidth=_median([r.bus_bandwidth for r in same if r.bus_bandwidth is not None]),
         )
         for (op, group), same in groups.items()
     ]
     return sorted(rows, key=lambda row: (-row.exposed_ns, -row.total_ns))
+
+
+def _median(values: list[float]) -> float | None:
+    return median(values) if values else None
 
 
 def fix_groups(fixes: Iterable[Fix]) -> dict[str, list[Fix]]:

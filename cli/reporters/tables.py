@@ -205,10 +205,20 @@ def _collectives(report: Report, name_width: int) -> Block:
     steps = max(1, step_count(report))
     table = _table("operation", "group", ">calls", ">each", ">time", ">exposed", bar=False)
     table.add_column("hidden", justify="right")
+    split = any(row.wait_ns or row.bus_bandwidth for row in rows)
+    for title in ("waits", "bus") if split else ():
+        table.add_column(title, justify="right", no_wrap=True)
     for row in shown:
-        table.add_row(*_collective_cells(row, steps, name_width))
+        cells = _collective_cells(row, steps, name_width)
+        table.add_row(*cells, *_split_cells(row, steps) * split)
     more = f"; {plural(len(rows) - len(shown), 'more row')} in the JSON report"
     return "Collectives", "per step and rank" + (more if len(rows) > len(shown) else ""), table
+
+
+def _split_cells(row: CollectiveRow, steps: int) -> list[str]:
+    """How long it waits for late ranks, and how fast it moves data once all are there."""
+    bus = "" if row.bus_bandwidth is None else f"{size(row.bus_bandwidth)}/s"
+    return [duration(row.wait_ns / steps), bus]
 
 
 def _collective_cells(row: CollectiveRow, steps: int, name_width: int) -> list[str | Text]:

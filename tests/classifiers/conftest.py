@@ -13,6 +13,7 @@ from perfdiag.classifiers.diagnosis import Finding
 from perfdiag.classifiers.facts import RankFacts, derive_facts
 from perfdiag.classifiers.findings import Diagnosed, diagnose_rank
 from perfdiag.classifiers.fixes import rank_fixes
+from perfdiag.classifiers.job import gather
 from perfdiag.classifiers.verdicts import judge_rank
 from perfdiag.profiler.engine import Session
 from perfdiag.profiler.model import read_model
@@ -77,15 +78,24 @@ def examine_file(path: Path) -> Examined:
         return Examined(path, derive_facts(opened.recording, read_model(opened.session)))
 
 
-Examine = Callable[[KinetoBuilder], Examined]
+def examine_job(paths: list[Path]) -> Examined:
+    """The first rank of a job, looked at together with the others."""
+    ranks = [examine_file(path) for path in paths]
+    job = gather([rank.facts for rank in ranks])
+    return Examined(paths[0], job.ranks[0])
+
+
+Examine = Callable[[KinetoBuilder | list[KinetoBuilder]], Examined]
 
 
 @pytest.fixture
 def examine(tmp_path: Path) -> Examine:
-    """Write a built trace, read it back and derive its facts."""
+    """Write a built trace, read it back and derive its facts; of a job those of its first rank."""
 
-    def look(builder: KinetoBuilder) -> Examined:
-        return examine_file(builder.write(tmp_path / f"rank{builder.rank}.json"))
+    def look(built: KinetoBuilder | list[KinetoBuilder]) -> Examined:
+        builders = built if isinstance(built, list) else [built]
+        paths = [b.write(tmp_path / f"rank{b.rank}.json") for b in builders]
+        return examine_job(paths)
 
     return look
 

@@ -43,6 +43,20 @@ def test_unknown_names_are_wrong_usage(overrides: Any, problem: str) -> None:
         tuned_diagnoses(overrides)
 
 
+@pytest.mark.parametrize(
+    ("overrides", "problem"),
+    [
+        ({"gc_pause": {"share": 0.0}}, "'share' must be a share above 0, at most 1, not 0"),
+        ({"gc_pause": {"remains": 1.5}}, "'remains' must be a share of at most 1, not 1.5"),
+        ({"checkpoint_stall": {"faster": 0.0}}, "'faster' must be at least 1, not 0"),
+    ],
+)
+def test_values_that_mean_nothing_are_wrong_usage(overrides: Any, problem: str) -> None:
+    """With a share of nothing every diagnosis would fire; more than all is not there to save."""
+    with pytest.raises(UsageError, match=problem):
+        tuned_diagnoses(overrides)
+
+
 def test_they_decide_and_are_reported(tmp_path: Path) -> None:
     """A loader that takes two thirds of a step is no fix where only 90 % count."""
     path = str(loader_stall.fires().write(tmp_path / "trace.json"))

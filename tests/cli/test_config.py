@@ -59,6 +59,13 @@ def test_what_is_wrong_is_said(tmp_path: Path, text: str, problem: str) -> None:
     assert str(path) in str(caught.value)
 
 
+def test_a_table_of_ours_must_be_one(tmp_path: Path) -> None:
+    """`perfdiag = 3` under [tool] is a mistake, and no crash."""
+    write(tmp_path, "pyproject.toml", "[tool]\nperfdiag = 3\n")
+    with pytest.raises(UsageError, match=r"must be a table, \[tool.perfdiag\]"):
+        read_config(beside=tmp_path)
+
+
 def test_a_missing_file_is_said(tmp_path: Path) -> None:
     """A file that the user names must be there."""
     with pytest.raises(UsageError, match="cannot read the configuration"):

@@ -14,7 +14,11 @@ from kineto_builder import KinetoBuilder
 
 from perfdiag.classifiers import diagnoses
 from perfdiag.classifiers.diagnoses import all_diagnoses
-from perfdiag.classifiers.diagnosis import HEADINGS, Diagnose, Diagnosis
+from perfdiag.classifiers.diagnosis import HEADINGS, Diagnose, Diagnosis, Limits
+from perfdiag.classifiers.findings import diagnose_rank
+from perfdiag.classifiers.fixes import rank_fixes
+from perfdiag.classifiers.thresholds import tuned_diagnoses
+from perfdiag.classifiers.verdicts import judge_rank
 from perfdiag.trace_schemas.report import LAYERS
 
 every_diagnosis = pytest.mark.parametrize(
@@ -93,6 +97,53 @@ def test_examples_are_short(diagnosis: Diagnosis, diagnose: Diagnose) -> None:
     job = example(diagnosis)
     for build in (job.fires, job.quiet):
         assert len(inspect.getsource(build).splitlines()) <= 15 + 2  # signature and docstring
+
+
+class Read(dict[str, float]):
+    """Limits that remember which of them were asked for."""
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self.names: set[str] = set()
+
+    def __getitem__(self, name: str) -> float:
+        self.names.add(name)
+        return super().__getitem__(name)
+
+
+@every_diagnosis
+def test_every_threshold_decides(
+    diagnosis: Diagnosis, diagnose: Diagnose, examine: Callable[[KinetoBuilder], Any]
+) -> None:
+    """What a user sets is read on the way to a finding: no number stands beside the limits."""
+    limits = Read(diagnosis.limits)
+    job = example(diagnosis)
+    for build in (job.fires, job.quiet):
+        diagnose(examine(build()).facts, limits)
+    assert limits.names == set(diagnosis.thresholds)
+
+
+STAYING = ("remains", "stays", "some_stay", "lighter", "needed", "one_layout")
+"""Thresholds that say which part of the time a fix does not save at worst."""
+
+
+@pytest.mark.parametrize(
+    ("diagnosis", "name"),
+    [(d, name) for d, _ in all_diagnoses() for name in STAYING if name in d.thresholds],
+    ids=lambda value: value if isinstance(value, str) else value.id,
+)
+def test_what_stays_is_not_saved_for_sure(
+    diagnosis: Diagnosis, name: str, examine: Callable[[KinetoBuilder], Any]
+) -> None:
+    """Where all of it may stay, nothing is sure, and something where nothing does."""
+    facts = examine(example(diagnosis).fires()).facts
+    sure = []
+    for value in (0.0, 1.0):
+        tuned = tuned_diagnoses({diagnosis.id: {name: value}})
+        chosen = [pair for pair in tuned if pair[0].id == diagnosis.id]
+        (fix,) = rank_fixes([diagnose_rank(facts, chosen, judge_rank(facts).unknown)])
+        sure.append(fix.saving_low_ns)
+    assert sure[0] > sure[1] == 0
 
 
 @pytest.mark.parametrize("job", ["compute_bound", "cuda_graph", "healthy_overlap"])

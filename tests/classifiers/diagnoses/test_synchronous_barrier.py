@@ -25,7 +25,6 @@ def host(name: str, barriers: int = 2) -> KinetoBuilder:
     [
         "gloo:barrier",
         "c10d::monitored_barrier",
-        "torch/distributed/distributed_c10d.py(4801): barrier",
         "torch.distributed.barrier()",
     ],
 )

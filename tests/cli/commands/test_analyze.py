@@ -125,7 +125,7 @@ def test_options_reach_the_analysis(
     perfdiag(
         *("analyze", "a.json", "b.json", "--engine", "native", "--step-marker", r"iter \d+"),
         *("--device-track", "^nd", "--time-unit", "ns", "--time-range", "1.5:3"),
-        *("--max-memory", "2GiB", "--deadline", "30", "--config", str(config)),
+        *("--max-memory", "2GiB", "--deadline", "30", "--config", str(config), "--jobs", "3"),
     )
     assert analysis.paths == ["a.json", "b.json"]
     assert analysis.options == {
@@ -138,6 +138,7 @@ def test_options_reach_the_analysis(
         "time_range_ns": (1_500_000_000, 3_000_000_000),
         "thresholds": {"loader_stall": {"share": 0.5}},
         "config": str(config),
+        "jobs": 3,
     }
 
 
@@ -155,6 +156,7 @@ def test_defaults_of_options(perfdiag: Runner, analysis: FakeAnalysis) -> None:
         "time_range_ns": None,
         "thresholds": {},
         "config": None,
+        "jobs": os.cpu_count(),
     }
 
 

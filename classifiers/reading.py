@@ -1,0 +1,154 @@
+"""From inputs to the facts of each rank, several at a time in processes of their own."""
+
+import gc
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, replace
+
+from perfdiag.classifiers.facts import RankFacts, derive_facts
+from perfdiag.profiler.model import read_model
+from perfdiag.profiler.opening import EngineStart, ReadOptions, open_model, read_blob
+from perfdiag.profiler.sources.files import Blob
+from perfdiag.profiler.trace_writer import MetaSlice
+from perfdiag.trace_schemas import report
+from perfdiag.trace_schemas.recording import Recording
+
+__all__ = ["Read", "read_all", "read_one"]
+
+WORTH_BYTES = 4_000_000
+"""Of the first trace: a process takes longer to start than a smaller one to analyse."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One input with its facts.
+
+    Attributes:
+        input: as the report shows it.
+        facts: of the rank alone.
+        recording: what is needed to name slices, and its notices.
+        meta: the facts that were written into the trace.
+        engine: that answered.
+    """
+
+    input: report.Input
+    facts: RankFacts
+    recording: Recording
+    meta: Sequence[MetaSlice]
+    engine: report.EngineInfo
+
+
+Tell = Callable[[str, float], None]
+
+
+def read_all(
+    blobs: Iterator[Blob], options: ReadOptions, jobs: int, tell: Tell, beside: Callable[[], object]
+) -> Iterator[Read]:
+    """Read inputs, in any order; at most `jobs` of them are in memory at a time.
+
+    Args:
+        blobs: the inputs.
+        options: how to read them.
+        jobs: processes; 1 does without any.
+        tell: is told what is being done.
+        beside: called once while a trace is being loaded.
+    """
+    first = next(blobs, None)
+    second = None if first is None or jobs < 2 else next(blobs, None)
+    if first is None:
+        return
+    if second is None or len(first.data) < WORTH_BYTES:
+        for blob in _chain(first, second, blobs):
+            yield read_one(blob, options, tell, beside)
+        return
+    beside()
+    yield from _in_processes(_chain(first, second, blobs), options, jobs, tell)
+
+
+def _chain(first: Blob, second: Blob | None, rest: Iterator[Blob]) -> Iterator[Blob]:
+    yield first
+    if second is not None:
+        yield second
+    yield from rest
+
+
+def _in_processes(
+    blobs: Iterator[Blob], options: ReadOptions, jobs: int, tell: Tell
+) -> Iterator[Read]:
+    """Started afresh, not forked: the engine's threads would not survive a fork."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, context, initializer=gc.disable) as pool:
+        running: set[Future[Read]] = set()
+        for blob in blobs:
+            tell(f"reading {blob.path}", 0.05)
+            running.add(pool.submit(_in_process, replace(blob, data=bytes(blob.data)), options))
+            if len(running) >= jobs:
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                yield from (future.result() for future in done)
+        for future in running:
+            yield future.result()
+
+
+def _in_process(blob: Blob, options: ReadOptions) -> Read:
+    return read_one(blob, options, _silent, _nothing)
+
+
+def _silent(text: str, share: float) -> None:
+    """Nobody watches a process."""
+
+
+def _nothing() -> None:
+    """There is nothing to do beside."""
+
+
+def read_one(blob: Blob, options: ReadOptions, tell: Tell, beside: Callable[[], object]) -> Read:
+    """Read one input, model it, and derive its facts.
+
+    Raises:
+        InputError: it cannot be read.
+        EngineError: the trace processor failed.
+    """
+    tell(f"reading {blob.path}", 0.05)
+    engine = EngineStart(options)
+    try:
+        recording = read_blob(blob, options)
+    except BaseException:
+        engine.discard()
+        raise
+    blob = replace(blob, data=b"")  # its memory is wanted for the model
+    tell(f"modelling {blob.path}", 0.4)
+    beside()
+    with open_model(recording, options, engine=engine) as opened:
+        model = read_model(opened.session)
+        info = report.EngineInfo(name=opened.session.name, version=opened.session.version)
+    facts = derive_facts(opened.recording, model)
+    bare = replace(opened.recording.slices, args={}, raw_args=None)
+    kept = replace(opened.recording, slices=bare, strings=(), metadata={})
+    return Read(_input(blob, recording), facts, kept, opened.facts, info)
+
+
+def _input(blob: Blob, recording: Recording) -> report.Input:
+    aside = len(recording.set_aside) + recording.events_skipped
+    return report.Input(
+        path=blob.path,
+        format=recording.format,
+        bytes=blob.disk_bytes,
+        sha256=blob.sha256,
+        events_read=recording.events_read,
+        events_kept=recording.events_read - aside,
+        events_set_aside=aside,
+        rank=recording.rank,
+        world_size=recording.world_size,
+        host=recording.host,
+        devices=[
+            report.Device(
+                ordinal=d.ordinal,
+                name=d.name,
+                vendor=d.vendor,
+                sm_count=d.sm_count,
+                memory_bytes=d.memory_bytes,
+            )
+            for d in recording.devices
+        ],
+    )
