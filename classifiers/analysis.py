@@ -110,7 +110,11 @@ def analyze(
         raise InputError(", ".join(paths), "holds no trace")
     tell("judging", 0.9)
     job = gather([item.facts for item in read])
-    done = [_judged(item, facts, diagnoses) for item, facts in zip(read, job.ranks, strict=True)]
+    named = options.time_range_ns is None and options.step_marker is None
+    done = [
+        _judged(item, facts, diagnoses, named=named)
+        for item, facts in zip(read, job.ranks, strict=True)
+    ]
     result = _report(done, job, skipped, _thresholds(options, diagnoses))
     tell("done", 1.0)
     return result
@@ -132,12 +136,16 @@ def _traces(paths: Sequence[str], options: Options, skipped: list[Blob]) -> Iter
             yield blob
 
 
-def _judged(item: Read, facts: RankFacts, diagnoses: Diagnoses) -> _Analysed:
-    """Judge and diagnose a rank by its facts, in which the job may have split its collectives."""
+def _judged(item: Read, facts: RankFacts, diagnoses: Diagnoses, *, named: bool) -> _Analysed:
+    """Judge and diagnose a rank by its facts, in which the job may have split its collectives.
+
+    Slices that prove findings are named only where a query sees the same trace with the same steps.
+    """
     verdict = judge_rank(facts)
     diagnosed = diagnose_rank(facts, diagnoses.known, verdict.unknown)
     notices = (*item.recording.notices, *facts.notices)
-    return _Analysed(item.input, verdict, _with_slice_ids(diagnosed, item), notices, item.engine)
+    diagnosed = _with_slice_ids(diagnosed, item) if named else diagnosed
+    return _Analysed(item.input, verdict, diagnosed, notices, item.engine)
 
 
 def _with_slice_ids(diagnosed: Diagnosed, item: Read) -> Diagnosed:

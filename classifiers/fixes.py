@@ -128,12 +128,11 @@ def merge_findings(ranks: Sequence[Diagnosed]) -> list[report.Finding]:
 
 def _merged(same: list[tuple[int | None, Finding]]) -> report.Finding:
     first = same[0][1]
-    there = first.status in ("fires", "minor")
     return report.Finding(
         id=first.diagnosis.id,
         layer=first.diagnosis.layer,
         status=first.status,
-        title=first.diagnosis.title if there else first.diagnosis.title_ok,
+        title=first.diagnosis.title_ok if first.status == "quiet" else first.diagnosis.title,
         why=first.why,
         ranks=_ordered(rank for rank, _ in same),
     )

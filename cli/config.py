@@ -1,5 +1,6 @@
 """The user's configuration: `perfdiag.toml`, or `[tool.perfdiag]` in `pyproject.toml`."""
 
+import os
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -39,7 +40,7 @@ def read_config(path: Path | None = None, *, beside: Path | None = None) -> Conf
     if path is not None:
         table = _table(path)
         return _config(path, table if table is not None else {})
-    here = (beside or Path.cwd()).absolute()
+    here = beside or _working_directory()
     for file in _candidates(here):
         table = _table(file)
         if table is not None:
@@ -47,10 +48,18 @@ def read_config(path: Path | None = None, *, beside: Path | None = None) -> Conf
     return Config()
 
 
+def _working_directory() -> Path:
+    """Where the user is; the root where that folder is gone."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return Path("/")
+
+
 def _candidates(here: Path) -> Iterator[Path]:
     for folder in (here, *here.parents):
         for name in ("perfdiag.toml", "pyproject.toml"):
-            if (folder / name).is_file():
+            if os.path.isfile(folder / name):  # noqa: PTH113 - false where it may not be looked at
                 yield folder / name
 
 

@@ -263,7 +263,8 @@ class Evidence(_Struct, frozen=True, kw_only=True):
 
     `sql` returns `value` in one row when run with `perfdiag query` on the same input; `slices` are
     the ids of the longest of the slices that it counts, in table `slice` of the same session. On
-    a job of several ranks they are those of the rank that `why` speaks of.
+    a job of several ranks they are those of the rank that `why` speaks of. With a time range or a
+    step marker the figure is that of what was analysed, which a query does not know.
     """
 
     sql: str

@@ -77,7 +77,8 @@ DIAGNOSIS = Diagnosis(
 
 def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     """Look for DataParallel over several devices."""
-    devices = len(np.unique(facts.model.work.device))
+    known = facts.model.work.device[facts.model.work.device >= 0]
+    devices = len(np.unique(known))
     if devices < 2:
         return DIAGNOSIS.quiet("The process drives one device.")
     forward, exchange = (ranges(facts, of) for of in (_is_forward, _is_exchange))

@@ -61,8 +61,9 @@ DIAGNOSIS = Diagnosis(
         "shared by the ranks of a node), persistent_workers=True and prefetch_factor=4 (PyTorch "
         "1.7 or later; Trainer: dataloader_num_workers, dataloader_prefetch_factor; Megatron-LM: "
         "--num-workers). Then decode and augment less for each batch: data prepared beforehand, "
-        "NVIDIA DALI or torchvision.transforms.v2 on the device, large shards in place of small "
-        "files. tf.data: map(..., num_parallel_calls=tf.data.AUTOTUNE) and prefetch(tf.data.AUTOTUNE)."
+        "NVIDIA DALI or torchvision.transforms.v2 on the device, large shards instead of small "
+        "files. tf.data: map(..., num_parallel_calls=tf.data.AUTOTUNE) and "
+        "prefetch(tf.data.AUTOTUNE)."
     ),
     verify="Record again: the leaf `input` of the step's budget shrinks, and the step with it.",
     refuted_by="a loop over the loader alone, without the model, needs far less for a batch",

@@ -148,23 +148,6 @@ FROM perfdiag_launched_work
 WHERE
   coalesce(device_id, -1) = $device_id AND op = $op AND kind = $kind;
 
--- Number of pieces of work of one kind that operators of one name launched on a device.
-CREATE PERFETTO FUNCTION perfdiag_op_work_count(
-  -- Device ordinal, -1 where the trace names none.
-  device_id LONG,
-  -- Innermost operator around the launch, '' for none.
-  op STRING,
-  -- `kernel`, `copy`, `fill` or `collective`.
-  kind STRING
-)
--- How many there are.
-RETURNS LONG AS
-SELECT
-  count(*)
-FROM perfdiag_launched_work
-WHERE
-  coalesce(device_id, -1) = $device_id AND op = $op AND kind = $kind;
-
 -- Time of the device work of one name.
 CREATE PERFETTO FUNCTION perfdiag_work_ns(
   -- Device ordinal, -1 where the trace names none.
@@ -258,28 +241,6 @@ WHERE
       step.rank IS lane.rank AND step.ts <= slice.ts AND slice.ts < step.ts + step.dur
   );
 
--- Number of host ranges of one name: operators, annotations, frames, overhead of the profiler.
-CREATE PERFETTO FUNCTION perfdiag_range_count(
-  -- Name of the range.
-  name STRING
-)
--- How many start inside a step.
-RETURNS LONG AS
-SELECT
-  count(*)
-FROM slice
-JOIN perfdiag_lane AS lane USING (track_id)
-WHERE
-  slice.name = $name
-  AND slice.category IN ('host_op', 'annotation', 'python', 'overhead')
-  AND EXISTS(
-    SELECT
-      1
-    FROM perfdiag_step AS step
-    WHERE
-      step.rank IS lane.rank AND step.ts <= slice.ts AND slice.ts < step.ts + step.dur
-  );
-
 -- Time of the work of one kind on one lane.
 CREATE PERFETTO FUNCTION perfdiag_lane_work_ns(
   -- Lane: `perfdiag_lane.lane_id`.
@@ -291,21 +252,6 @@ CREATE PERFETTO FUNCTION perfdiag_lane_work_ns(
 RETURNS LONG AS
 SELECT
   coalesce(sum(dur), 0)
-FROM _perfdiag_work
-WHERE
-  lane_id = $lane_id AND kind = $kind;
-
--- Number of pieces of work of one kind on one lane.
-CREATE PERFETTO FUNCTION perfdiag_lane_work_count(
-  -- Lane: `perfdiag_lane.lane_id`.
-  lane_id LONG,
-  -- `kernel`, `copy`, `fill` or `collective`.
-  kind STRING
-)
--- How many there are.
-RETURNS LONG AS
-SELECT
-  count(*)
 FROM _perfdiag_work
 WHERE
   lane_id = $lane_id AND kind = $kind;
@@ -355,21 +301,6 @@ CREATE PERFETTO FUNCTION perfdiag_family_ns(
 RETURNS LONG AS
 SELECT
   coalesce(sum(dur), 0)
-FROM _perfdiag_work
-WHERE
-  coalesce(device_id, -1) = $device_id AND kind = 'kernel' AND family = $family;
-
--- Number of kernels of a device that belong to one family.
-CREATE PERFETTO FUNCTION perfdiag_family_count(
-  -- Device ordinal, -1 where the trace names none.
-  device_id LONG,
-  -- Kernel family.
-  family STRING
-)
--- How many there are.
-RETURNS LONG AS
-SELECT
-  count(*)
 FROM _perfdiag_work
 WHERE
   coalesce(device_id, -1) = $device_id AND kind = 'kernel' AND family = $family;
