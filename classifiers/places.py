@@ -17,7 +17,8 @@ KINDS: tuple[Kind, ...] = ("module", "annotation", "phase")
 """What says most precisely where something is comes first."""
 
 OF_KIND = 3
-_NUMBER = re.compile(r"\d+")
+_NUMBER = re.compile(r"(?<=[._])\d+(?=[._]|$)")
+"""A part of a name that only counts: `layers.12.mlp`, `Block_3`; not the one in `Qwen2Model`."""
 
 LEAST = 0.1
 """Of the saving; a part with less of it is not named."""

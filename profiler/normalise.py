@@ -197,7 +197,7 @@ def suspect_units(recording: Recording) -> Recording:
         return recording
     message = (
         f"The shortest event takes {shortest / 1e6:.1f} ms and a launch as long: the times look "
-        "like nanoseconds. Shares hold all the same; --time-unit ns mends the times."
+        "a thousand times too long. Shares hold all the same; --time-unit says what they are in."
     )
     return recording.noting(Notice("unit.suspect", "warning", len(slices), message))
 

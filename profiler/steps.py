@@ -16,7 +16,7 @@ import numpy as np
 from perfdiag.profiler.links import launch_rows
 from perfdiag.profiler.repeats import repeating_period
 from perfdiag.trace_schemas.host_ranges import STEP_RULES, classify_range, step_marker
-from perfdiag.trace_schemas.notices import Notice
+from perfdiag.trace_schemas.notices import Notice, Severity
 from perfdiag.trace_schemas.recording import ABSENT, DEVICE_WORK, Int64s, Kind, Recording
 
 __all__ = ["Launched", "Step", "StepSource", "find_steps"]
@@ -65,7 +65,8 @@ def find_steps(recording: Recording, marker: str | None = None) -> tuple[list[St
     if marked:
         return _windows(recording, marked, "marker"), []
     ranges = _by_optimizer(recording) or _by_launches(recording)
-    missing = Notice("steps.missing", "info", 1, _missing_message(marker, bool(ranges)))
+    severity: Severity = "info" if marker is None else "warning"
+    missing = Notice("steps.missing", severity, 1, _missing_message(marker, bool(ranges)))
     notices = [missing, *_unknown_markers(recording)]
     if ranges:
         inferred = Notice(

@@ -16,8 +16,6 @@ SHARED = Path(__file__).parents[1] / "../shared"
 INDEX = SHARED / "cases/index.json"
 
 RUNS: list[dict[str, Any]] = json.loads(INDEX.read_text())["runs"] if INDEX.exists() else []
-# Runs of several ranks ask who waited for whom: waits are not charged across ranks yet.
-SINGLE = [run for run in RUNS if len(run["files"]) == 1]
 
 pytestmark = pytest.mark.skipif(not RUNS, reason="needs the collection of cases")
 
@@ -45,7 +43,7 @@ class Answered:
             self.stderr, self.returncode = str(error).encode(), 3
 
 
-@pytest.mark.parametrize("run", SINGLE, ids=lambda run: "-".join(run["files"][0].split("/")))
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: "+".join(run["files"]).replace("/", "-"))
 def test_case(run: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """The report says what is right, or the input is refused where that is right too."""
     check = checker()

@@ -145,3 +145,22 @@ def test_eight_ranks_of_one_job(tmp_path: Path) -> None:
     report = analyze([str(archive)], Options())
     assert len(report.ranks) == len(files) == 8
     assert sorted(rank.rank for rank in report.ranks if rank.rank is not None) == list(range(8))
+
+
+def test_who_waits_for_whom_in_eight_ranks() -> None:
+    """Rank 7 comes last to the first exchange, rank 1 waits 7.6 ms for it, and clocks agree."""
+    report = analyze([str(KINETO / "multirank/dlrm_8rank_a100_kineto.tar.gz")], Options())
+    assert report.job.culprit_rank == 7
+    first = next(rank for rank in report.ranks if rank.rank == 1)
+    assert first.waits[0].late_rank == 7
+    assert first.waits[0].time_ns >= 7_600_000
+    offsets = [rank.clock_offset_ns for rank in report.ranks]
+    assert all(offset is not None and abs(offset) <= 2_000 for offset in offsets)
+
+
+def test_ranks_that_do_not_agree_blame_nobody() -> None:
+    """Sampled traces whose collectives end tens of milliseconds apart name no late rank."""
+    paths = [str(KINETO / f"multirank/hta_sampled_rank{rank}.json.gz") for rank in range(2)]
+    report = analyze(paths, Options())
+    assert report.job.culprit_rank is None
+    assert [n.severity for n in report.notices if n.kind == "clock.offset"] == ["warning"]
