@@ -204,13 +204,12 @@ def _collectives(report: Report, name_width: int) -> Block:
     shown = rows[:_MOST_PARTS]
     steps = max(1, step_count(report))
     table = _table("operation", "group", ">calls", ">each", ">time", ">exposed", bar=False)
-    table.add_column("hidden", justify="right")
     split = any(row.wait_ns or row.bus_bandwidth for row in rows)
-    for title in ("waits", "bus") if split else ():
+    for title in ("waits", "bus") if split else ("hidden",):
         table.add_column(title, justify="right", no_wrap=True)
     for row in shown:
-        cells = _collective_cells(row, steps, name_width)
-        table.add_row(*cells, *_split_cells(row, steps) * split)
+        last = _split_cells(row, steps) if split else [_hidden(row)]
+        table.add_row(*_collective_cells(row, steps, name_width), *last)
     more = f"; {plural(len(rows) - len(shown), 'more row')} in the JSON report"
     return "Collectives", "per step and rank" + (more if len(rows) > len(shown) else ""), table
 
@@ -229,5 +228,8 @@ def _collective_cells(row: CollectiveRow, steps: int, name_width: int) -> list[s
         size(row.bytes / row.count) if row.count and row.bytes else "",
         duration(row.total_ns / steps),
         duration(row.exposed_ns / steps),
-        percent(row.total_ns - row.exposed_ns, row.total_ns),
     ]
+
+
+def _hidden(row: CollectiveRow) -> str:
+    return percent(row.total_ns - row.exposed_ns, row.total_ns)

@@ -142,7 +142,7 @@ def test_verbose_lists_inputs(report: Report) -> None:
 def test_colours_are_those_of_the_classes(report: Report) -> None:
     """A label has the colour of its class, and bars are solid."""
     text = shown(report, colour=True)
-    colour = re.search(r"(\x1b\[38;[\d;]+m)collective-bound\x1b\[0m", text)
+    colour = re.search(r"(\x1b\[[\d;]+m)collective-bound\x1b\[0m", text)
     assert colour is not None
     assert f"{colour[1]}█" in text
     assert "░" not in text
