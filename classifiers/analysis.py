@@ -217,7 +217,12 @@ def _between_ranks(done: list[_Analysed]) -> list[Notice]:
     world = max((item.input.world_size or 0 for item in done), default=0)
     missing = sorted(set(range(world)) - set(ranks)) if len(done) > 1 and ranks else []
     if missing:
-        message = f"{len(missing)} of {world} ranks are not among the inputs."
+        named = ", ".join(map(str, missing[:8])) + (", ..." if len(missing) > 8 else "")
+        message = (
+            f"{len(missing)} of {world} ranks are not among the inputs ({named}): the verdict is "
+            "on the others, any of the missing may be late, and what remains of a collective with "
+            "one of them may be waiting."
+        )
         notices.append(Notice("rank.missing", "warning", len(missing), message))
     return notices
 
