@@ -182,8 +182,6 @@ def test_fixes_together_save_no_more_than_the_budget(examine: Any, seed: int) ->
     ],
 )
 def test_real_traces(examine_path: Callable[[Path], Any], trace: str, first: str) -> None:
-    """What is known to bound a real trace comes first, and its evidence can be asked for."""
+    """What is known to bound a real trace comes first."""
     found = examine_path(KINETO / f"{trace}.json.gz")
     assert found.fixes[0].id == first
-    for stated, answered in found.answers(first):
-        assert answered == pytest.approx(stated, rel=1e-6)
