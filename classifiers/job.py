@@ -11,7 +11,7 @@ from perfdiag.classifiers.facts import RankFacts, Wait
 from perfdiag.classifiers.labels import PHRASES, Verdict, add_budgets, judge
 from perfdiag.classifiers.rendezvous import Meetings, match
 from perfdiag.classifiers.waits import Waits, find_waits, split_timelines
-from perfdiag.trace_schemas.notices import Notice
+from perfdiag.trace_schemas.notices import Notice, Severity
 from perfdiag.trace_schemas.report import LEAVES
 
 __all__ = ["Job", "gather"]
@@ -101,21 +101,36 @@ class Job:
 
 
 def gather(ranks: Sequence[RankFacts]) -> Job:
-    """Match the collectives of ranks, align their clocks, and split waits from transfers."""
+    """Match the collectives of ranks, align their clocks, and split waits from transfers.
+
+    Where two traces claim to be one rank, either may be of another job: nothing is matched.
+    """
     alone = Job(tuple(ranks), None, None, ())
-    if len(ranks) < 2:
+    numbers = [facts.rank for facts in ranks if facts.rank is not None]
+    if len(ranks) < 2 or len(set(numbers)) < len(numbers):
         return alone
     met = match(ranks)
+    alone = replace(alone, notices=_about_partners(met))
     if not len(met.meeting):
         return alone
     clocks = align(ranks, met)
     notice, believed = _about_clocks(met, clocks)
+    notices = (notice, *alone.notices)
     if not believed:
-        return replace(alone, clocks=clocks, notices=(notice,))
+        return replace(alone, clocks=clocks, notices=notices)
     split = with_bubbles(split_timelines(ranks, met), met, clocks)
     waits = find_waits(split, met)
     told = [replace(facts, waits=_of_rank(split, waits, i)) for i, facts in enumerate(split)]
-    return Job(tuple(told), waits, clocks, (notice,))
+    return Job(tuple(told), waits, clocks, notices)
+
+
+def _about_partners(met: Meetings) -> tuple[Notice, ...]:
+    """Collectives that no other trace has: without any that has, no wait can be told."""
+    if not met.unmatched:
+        return ()
+    message = "Collectives without a partner in another rank's trace: waits in them are not told."
+    severity: Severity = "info" if len(met.meeting) else "warning"
+    return (Notice("collective.unmatched", severity, met.unmatched, message),)
 
 
 def _of_rank(ranks: Sequence[RankFacts], waits: Waits, position: int) -> tuple[Wait, ...]:

@@ -47,10 +47,6 @@ class Meetings:
     complete: Bools
     unmatched: int
 
-    def of_meeting(self, values: NDArray[np.number], reduce: np.ufunc) -> NDArray[np.number]:
-        """(m,) a reduction, such as `np.minimum`, of a (n,) figure over each meeting."""
-        return np.asarray(reduce.reduceat(values, self.first)) if len(values) else values
-
     @property
     def first(self) -> Int64s:
         """(m,) the first arrival of each meeting."""

@@ -97,6 +97,25 @@ def test_ranks_that_meet_nowhere_are_alone() -> None:
     assert (job.waits, job.clocks, job.culprit, job.notices) == (None, None, None, ())
 
 
+def test_two_traces_of_one_rank_are_not_matched() -> None:
+    """A rank that is there twice may be from two jobs: nobody waits for himself."""
+    facts = [facts_of(b) for b in fleet(2, "loader", 0.5)]
+    job = gather([facts[0], replace(facts[1], rank=0)])
+    assert (job.waits, job.culprit) == (None, None)
+
+
+def test_collectives_without_a_partner_are_counted() -> None:
+    """What is in no other trace is said to be, not dropped in silence."""
+    one, other = fleet(2, "loader", 0.5)
+    with one.step():
+        one.collective("broadcast", 1 << 20, 50)
+        one.sync()
+    job = job_of([one, other])
+    assert job.waits is None
+    found = [(n.kind, n.severity, n.count) for n in job.notices]
+    assert found == [("collective.unmatched", "warning", 9)]
+
+
 def stages() -> tuple[KinetoBuilder, KinetoBuilder]:
     """Two stages of a pipeline: the second waits for the first, which then waits in turn."""
     first, second = KinetoBuilder(0, 2), KinetoBuilder(1, 2)
