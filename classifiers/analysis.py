@@ -9,10 +9,12 @@ from perfdiag import __version__
 from perfdiag.classifiers.collectives import collective_rows
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.findings import Diagnosed, diagnose_rank
-from perfdiag.classifiers.fixes import merge_findings, rank_fixes
+from perfdiag.classifiers.fixes import concerns, merge_findings, rank_fixes, revalue
 from perfdiag.classifiers.job import Job, gather
 from perfdiag.classifiers.labels import add_totals, withheld
 from perfdiag.classifiers.reading import Read, read_all
+from perfdiag.classifiers.replay import Replay, disagreement, replay_job, replay_row
+from perfdiag.classifiers.savings import replay_savings
 from perfdiag.classifiers.thresholds import Diagnoses, Overrides, fingerprint
 from perfdiag.classifiers.verdicts import RankVerdict, judge_rank
 from perfdiag.profiler.engine import EngineName
@@ -171,7 +173,10 @@ def _report(
     done: list[_Analysed], job: Job, skipped: list[Blob], thresholds: report.Thresholds
 ) -> report.Report:
     ranks = [_rank(item, offset) for item, offset in zip(done, _offsets(job), strict=True)]
-    several = [*_between_ranks(done), *job.notices]
+    replay = replay_job(job)
+    verdict = _job(done, ranks, job)
+    fixes, findings = _fixes([item.diagnosed for item in done], job, replay)
+    several = [*_between_ranks(done), *job.notices, *disagreement(replay, verdict.label)]
     return report.Report(
         version=__version__,
         engine=done[0].engine,
@@ -184,15 +189,31 @@ def _report(
             ),
             *(_notice_row(n, item.input.path) for item in done for n in item.notices),
         ],
-        job=_job(done, ranks, job),
+        job=verdict,
         ranks=ranks,
-        fixes=rank_fixes([item.diagnosed for item in done]),
-        findings=merge_findings([item.diagnosed for item in done]),
+        fixes=fixes,
+        findings=findings,
         thresholds=thresholds,
         collectives=[row for item in done for row in collective_rows(item.facts)],
-        replay={},
+        replay=replay_row(replay),
         model={},
     )
+
+
+def _fixes(
+    done: list[Diagnosed], job: Job, replay: Replay
+) -> tuple[list[report.Fix], list[report.Finding]]:
+    """The fixes and all findings.
+
+    Fixes are worth what the replayed job says, and none if that is too little; where the job cannot
+    be replayed, they are worth at most what the budget holds.
+    """
+    fixes = rank_fixes(done)
+    if not replay.believed or not fixes:
+        return fixes, merge_findings(done)
+    savings = replay_savings(replay, job.waits, concerns(done))
+    worth = {name: saving for name, saving in savings.items() if saving.shows}
+    return revalue(fixes, worth), merge_findings(done, without=set(savings) - set(worth))
 
 
 def _notice_row(notice: Notice, path: str | None) -> report.NoticeRow:

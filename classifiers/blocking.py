@@ -86,7 +86,8 @@ class Blocked:
 def issuing_lanes(facts: RankFacts) -> list[int]:
     """The threads that launch device work, and the one that bears the steps."""
     lanes = facts.model.work.launch_lane
-    return np.union1d(lanes[lanes != ABSENT], [facts.states.main_lane]).tolist()
+    found: list[int] = np.union1d(lanes[lanes != ABSENT], [facts.states.main_lane]).tolist()
+    return found
 
 
 def typical_launch_ns(model: Model) -> int:
@@ -212,15 +213,19 @@ def _handed_over(busy: tuple[Int64s, Int64s], begin: Int64s, until: Int64s) -> I
 
 
 def _activity(facts: RankFacts, lane: int) -> tuple[Int64s, Int64s]:
-    """When a thread is inside an operator or a call."""
+    """When a thread is inside an operator or a call, or begins or ends a step."""
     hosts, calls = facts.model.hosts, facts.model.calls
+    marks = np.empty(0, np.int64)
+    if lane == facts.states.main_lane:
+        steps = facts.model.steps
+        marks = np.concatenate((steps.host_ts_ns, steps.host_end_ns))
     ops = (
         (hosts.lane == lane) & hosts.kind.where("host_op") & ~hosts.name.map(_marks_step, np.bool_)
     )
     made = calls.lane == lane
     return merge(
-        np.concatenate((hosts.ts_ns[ops], calls.ts_ns[made])),
-        np.concatenate((hosts.end_ns[ops], calls.end_ns[made])),
+        np.concatenate((hosts.ts_ns[ops], calls.ts_ns[made], marks)),
+        np.concatenate((hosts.end_ns[ops], calls.end_ns[made], marks + 1)),
     )
 
 

@@ -1,11 +1,12 @@
 """Which nanoseconds of the time budget a finding speaks for, and how many of them it saves.
 
-A claim is static: it takes time out of the leaves as they were recorded. What the step would do
-with the time that is freed is for a replay to say, so a saving is a bound and no prediction.
+A claim is static: it takes time out of the leaves as they were recorded, so what it saves is a
+bound. What the step does with the time that is freed a replay says (`effects`, `replay`).
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,12 +14,16 @@ from numpy.typing import ArrayLike, NDArray
 from perfdiag.classifiers.budget import LEAF
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.intervals import covered, instants
-from perfdiag.trace_schemas.recording import Int64s
+from perfdiag.trace_schemas.recording import ABSENT, Int64s
 
-__all__ = ["Claim", "Pieces", "Take", "claim"]
+__all__ = ["Claim", "Pieces", "Take", "Verb", "claim"]
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
+
+Verb = Literal["scale", "overlap", "rebalance"]
+"""How a fix saves time: what takes it becomes shorter, runs beside other work, or takes the rank
+that comes late no longer than the others. See `whatif`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,7 @@ class Claim:
         start_ns, end_ns: (n,) disjoint intervals in order.
         leaves: nanoseconds of other leaves inside the intervals are not meant.
         low, mid, high: (n,) share of each interval's nanoseconds that the fix saves.
+        verb: how it saves them.
     """
 
     start_ns: Int64s
@@ -37,6 +43,7 @@ class Claim:
     low: Floats
     mid: Floats
     high: Floats
+    verb: Verb = "scale"
 
 
 def claim(
@@ -46,6 +53,7 @@ def claim(
     low: ArrayLike,
     high: ArrayLike,
     mid: ArrayLike | None = None,
+    verb: Verb = "scale",
 ) -> Claim:
     """Make a claim on intervals, which may overlap and come in any order.
 
@@ -55,17 +63,20 @@ def claim(
         low: share that is saved at least, of each interval or of all; between 0 and 1.
         high: share that is saved at most.
         mid: share that is likely; halfway unless stated.
+        verb: how the fix saves it.
     """
     starts, ends = intervals
-    shares = [
-        _share(s, len(starts)) for s in (low, _middle(low, high) if mid is None else mid, high)
-    ]
+    likely = _middle(low, high) if mid is None else mid
     order = np.argsort(starts, kind="stable")
     reach = np.maximum.accumulate(ends[order]) if len(order) else ends
     starts = np.maximum(starts[order], np.concatenate((starts[order][:1], reach[:-1])))
     some = ends[order] > starts
-    kept = (share[order][some] for share in shares)
-    return Claim(starts[some], ends[order][some], tuple(leaves), *kept)
+
+    def kept(share: ArrayLike) -> Floats:
+        return np.asarray(_share(share, len(order))[order][some], np.float64)
+
+    shares = (kept(low), kept(likely), kept(high))
+    return Claim(starts[some], ends[order][some], tuple(leaves), *shares, verb)
 
 
 def _middle(low: ArrayLike, high: ArrayLike) -> Floats:
@@ -78,9 +89,13 @@ def _share(share: ArrayLike, count: int) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """What a finding takes: (m,) pieces that it speaks for, and the share of each it saves."""
+    """What a finding takes: (m,) pieces that it speaks for, and the share of each it saves.
+
+    `claim`: (m,) which of its claims each piece was taken by, or -1.
+    """
 
     taken: Bools
+    claim: Int64s
     low: Floats
     mid: Floats
     high: Floats
@@ -133,15 +148,16 @@ class Pieces:
     def take(self, claims: Sequence[Claim]) -> Take:
         """What claims of one finding take together; the first that holds a piece decides."""
         count = len(self.leaf)
-        taken = np.zeros(count, bool)
+        taken, by = np.zeros(count, bool), np.full(count, ABSENT, np.int64)
         shares = np.zeros((3, count))
-        for one in claims:
+        for number, one in enumerate(claims):
             inside, row = self._inside(one)
             fresh = inside & ~taken
             for share, values in zip(shares, (one.low, one.mid, one.high), strict=True):
                 share[fresh] = values[row[fresh]]
             taken |= fresh
-        return Take(taken, *shares)
+            by[fresh] = number
+        return Take(taken, by, *shares)
 
     def _inside(self, one: Claim) -> tuple[Bools, Int64s]:
         """(m,) whether a claim holds each piece, and in which of its intervals it lies."""

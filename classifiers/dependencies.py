@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perfdiag.classifiers.blocking import (
-    Blocked,
     Loader,
     blocked_times,
     issuing_lanes,
@@ -45,6 +43,10 @@ class StepNodes(NamedTuple):
     host: Int64s
     work: Int64s
     step: Int64s
+
+    def within(self, group: Int64s) -> "StepNodes":
+        """The same in a graph of groups of nodes, by (n,) the group of each node."""
+        return StepNodes(int(group[self.begin]), group[self.host], group[self.work], self.step)
 
     def windows(self, times: Times) -> Int64s:
         """(scenarios, steps) how long steps take: from one completion to the next."""
@@ -108,7 +110,7 @@ def build_program(
         for position, (facts, shift) in enumerate(zip(ranks, shift_ns, strict=True))
     ]
     if met is not None:
-        _meet(draft, met, built)
+        _meet(draft, met, built, shift_ns)
     graph, nodes = draft.finish()
     return Program(graph, nodes, tuple(b.steps for b in built), tuple(b.order for b in built))
 
@@ -122,19 +124,34 @@ def _transfers(met: Meetings | None, position: int) -> tuple[Int64s, Int64s]:
     return met.work[mine], np.asarray(shortest[mine], np.int64)
 
 
-def _meet(draft: Draft, met: Meetings, ranks: "Sequence[_Built]") -> None:
+def _meet(draft: Draft, met: Meetings, ranks: "Sequence[_Built]", shift_ns: Sequence[int]) -> None:
     """Nothing of a collective moves before all of its ranks have come."""
     arrival, transfer = np.empty_like(met.work), np.empty_like(met.work)
     for position, built in enumerate(ranks):
         mine = met.rank == position
         arrival[mine] = built.first[met.work[mine]]
         transfer[mine] = built.last[met.work[mine]]
-    count = len(met.pairwise)
-    zero = np.zeros(1, np.int64)
-    hubs = np.array([draft.add_lane(ABSENT, NodeKind.MEETING, (zero, zero)) for _ in range(count)])
-    if count:
-        draft.add_edges(arrival, hubs[met.meeting])
-        draft.add_edges(hubs[met.meeting], transfer)
+    hubs = np.empty(len(met.pairwise), np.int64)
+    for meetings in _by_participants(met, shift_ns):
+        zero = np.zeros(len(meetings), np.int64)
+        hubs[meetings] = draft.add_lane(ABSENT, NodeKind.MEETING, (zero, zero)) + np.arange(
+            len(meetings)
+        )
+    draft.add_edges(arrival, hubs[met.meeting])
+    draft.add_edges(hubs[met.meeting], transfer)
+
+
+def _by_participants(met: Meetings, shift_ns: Sequence[int]) -> list[Int64s]:
+    """Meetings of the same ranks, in the order in which the last of them came."""
+    if not len(met.meeting):
+        return []
+    came = np.maximum.reduceat(met.start_ns + np.array(shift_ns, np.int64)[met.rank], met.first)
+    who: dict[bytes, list[int]] = {}
+    bounds = np.append(met.first, len(met.meeting)).tolist()
+    for meeting in np.argsort(came, kind="stable").tolist():
+        ranks = met.rank[bounds[meeting] : bounds[meeting + 1]]
+        who.setdefault(ranks.tobytes(), []).append(meeting)
+    return [np.array(meetings, np.int64) for meetings in who.values()]
 
 
 class _Built(NamedTuple):
@@ -211,6 +228,9 @@ class _Rank:
             started = bool(mine.any() and waiting[0])
             release = np.full(len(cuts) - 1, NEVER)
             release[0] = NEVER if started else cuts[0] + self._shift
+            if lane == self._facts.states.main_lane:
+                begin = self._facts.model.steps.host_ts_ns[:1]
+                release[np.searchsorted(cuts, begin)] = begin + self._shift
             threads.cuts[lane] = cuts
             threads.base[lane] = self._draft.add_lane(
                 self._position,

@@ -2,21 +2,25 @@
 
 Fixes are ranked greedily by what is left for them to save, times how sure they are; each then
 claims its time, and the next one is worth only what remains. So all fixes together never save
-more than the time budget holds. Savings are static bounds: nothing is simulated here.
+more than the time budget holds. These savings are static bounds; where the job could be replayed,
+what the replay says takes their place.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from perfdiag.classifiers.diagnosis import Finding
 from perfdiag.classifiers.findings import Diagnosed, Share
 from perfdiag.classifiers.places import places
+from perfdiag.classifiers.savings import Concern, Saving
 from perfdiag.trace_schemas import report
 
-__all__ = ["merge_findings", "rank_fixes"]
+__all__ = ["concerns", "merge_findings", "rank_fixes", "revalue"]
 
 Bools = NDArray[np.bool_]
 
@@ -87,6 +91,8 @@ def _fix(parts: list[_Part], left_ns: float, *, several: bool) -> report.Fix:
         saving_low_ns=mean("low"),
         saving_high_ns=mean("high"),
         saving_after_previous_ns=_whole(left_ns),
+        basis="static bound",
+        curve_ns=[],
         confidence=diagnosis.confidence,
         ranks=_ordered(share.facts.rank for share in shares),
         steps=_steps(shares),
@@ -96,6 +102,41 @@ def _fix(parts: list[_Part], left_ns: float, *, several: bool) -> report.Fix:
         verify=diagnosis.verify,
         refuted_by=diagnosis.refuted_by,
     )
+
+
+def concerns(ranks: Sequence[Diagnosed]) -> dict[str, list[Concern]]:
+    """On which ranks each fix is, by its id."""
+    found: dict[str, list[Concern]] = {}
+    for position, rank in enumerate(ranks):
+        for share in rank.shares:
+            found.setdefault(share.finding.diagnosis.id, []).append(Concern(position, share))
+    return found
+
+
+def revalue(fixes: Sequence[report.Fix], savings: Mapping[str, Saving]) -> list[report.Fix]:
+    """The fixes with what a replay says that they save, in its order."""
+    by_id = {fix.id: fix for fix in fixes}
+    return [_revalued(by_id[name], saving) for name, saving in savings.items()]
+
+
+def _revalued(fix: report.Fix, saving: Saving) -> report.Fix:
+    likely = _whole(saving.likely_ns)
+    return msgspec.structs.replace(
+        fix,
+        saving_ns_per_step=likely,
+        saving_low_ns=min(likely, _whole(saving.low_ns)),
+        saving_high_ns=max(likely, _whole(saving.high_ns)),
+        saving_after_previous_ns=_whole(saving.left_ns),
+        basis="replay",
+        curve_ns=[_whole(ns) for ns in saving.curve_ns],
+        regions=[_scaled(place, likely, fix.saving_ns_per_step) for place in fix.regions],
+    )
+
+
+def _scaled(place: report.Place, likely_ns: int, static_ns: int) -> report.Place:
+    """A place's part of a saving: the same share as of the static one."""
+    part = place.saving_ns_per_step * likely_ns // max(1, static_ns)
+    return msgspec.structs.replace(place, saving_ns_per_step=part)
 
 
 def _whole(time_ns: float) -> int:
@@ -112,18 +153,33 @@ def _steps(shares: list[Share]) -> list[int]:
     return sorted({ordinal for ordinals in found for ordinal in ordinals})
 
 
-def merge_findings(ranks: Sequence[Diagnosed]) -> list[report.Finding]:
+HELD_UP = "Replayed without it the steps are as long as before: something else holds them up."
+
+
+def merge_findings(
+    ranks: Sequence[Diagnosed], *, without: Collection[str] = ()
+) -> list[report.Finding]:
     """What every diagnosis says, ranks of which it says the same together.
 
     Sorted by how much there is to say: what fires first, what cannot tell last.
+
+    Args:
+        ranks: with their findings.
+        without: ids of those that fire but save nothing that shows when the job is replayed.
     """
     found: dict[tuple[str, report.Status], list[tuple[int | None, Finding]]] = {}
     for rank in ranks:
-        for finding in rank.findings:
+        for finding in (_held_up(one, without) for one in rank.findings):
             key = (finding.diagnosis.id, finding.status)
             found.setdefault(key, []).append((rank.facts.rank, finding))
     merged = [_merged(same) for same in found.values()]
     return sorted(merged, key=lambda one: (report.STATUSES.index(one.status), one.id))
+
+
+def _held_up(finding: Finding, without: Collection[str]) -> Finding:
+    if finding.status != "fires" or finding.diagnosis.id not in without:
+        return finding
+    return replace(finding, status="minor", why=f"{finding.why} {HELD_UP}")
 
 
 def _merged(same: list[tuple[int | None, Finding]]) -> report.Finding:

@@ -108,7 +108,7 @@ class Exposed:
 
     def claim(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> Claim:
         """A claim on them, by shares of each step."""
-        return claim(self.parts, MOVING, low=low[self.step], high=high[self.step])
+        return claim(self.parts, MOVING, low=low[self.step], high=high[self.step], verb="overlap")
 
 
 def operations(facts: RankFacts) -> Coded:

@@ -107,7 +107,7 @@ def _claim(
     """What the kernels of the same step can hide."""
     compute = computing_without(facts, "copy")
     high = np.minimum(compute / np.maximum(exposed, 1), 1.0)[step]
-    return claim(parts, ["copy"], low=(1.0 - needed) * high, high=high)
+    return claim(parts, ["copy"], low=(1.0 - needed) * high, high=high, verb="overlap")
 
 
 def _stopping(facts: RankFacts, chosen: NDArray[np.bool_]) -> Intervals:

@@ -100,7 +100,9 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     parts, step = split_by_step(facts, waited)
     high = hideable[step]
     return DIAGNOSIS.fires(
-        why, [claim(parts, ["copy"], low=limits["hidden"] * high, high=high)], [proof]
+        why,
+        [claim(parts, ["copy"], low=limits["hidden"] * high, high=high, verb="overlap")],
+        [proof],
     )
 
 

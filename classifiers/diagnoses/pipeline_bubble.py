@@ -73,7 +73,9 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     work, length = facts.model.work, facts.length_ns[rows]
     shortest = int(length.min())
     waiting = limits["filled"] * (1.0 - shortest / length)
-    one = claim((work.ts_ns[rows], work.end_ns[rows]), LEAVES, low=0.0, high=waiting)
+    one = claim(
+        (work.ts_ns[rows], work.end_ns[rows]), LEAVES, low=0.0, high=waiting, verb="overlap"
+    )
     lost = at_most(facts, one)
     share = share_of(facts, lost)
     if share < limits["share"]:

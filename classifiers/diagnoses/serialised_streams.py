@@ -97,7 +97,9 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
         f"({spell(first_ns)} of kernels in all) and {second} ({spell(second_ns)}), which overlap "
         f"for {overlap:.0%} of the time."
     )
-    return DIAGNOSIS.fires(why, [claim(turns, ["dependency"], low=0.0, high=1.0)], [proof, also])
+    return DIAGNOSIS.fires(
+        why, [claim(turns, ["dependency"], low=0.0, high=1.0, verb="overlap")], [proof, also]
+    )
 
 
 def _overlap(facts: RankFacts, lanes: Int64s) -> float:

@@ -1,0 +1,179 @@
+"""What a fix changes in the graph of a job: claims on the time budget as changes of nodes.
+
+A claim speaks for time of the recorded steps. In the graph that time is a part of nodes: of
+kernels, copies or collectives where the device was busy; of what the host was doing where it was
+idle; of waiting for other streams or ranks where it depended on them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perfdiag.classifiers.budget import LEAF
+from perfdiag.classifiers.claims import Pieces
+from perfdiag.classifiers.dependencies import Program
+from perfdiag.classifiers.draft import NodeKind
+from perfdiag.classifiers.facts import RankFacts
+from perfdiag.classifiers.findings import Share
+from perfdiag.classifiers.whatif import Change, advance, overlap
+from perfdiag.trace_schemas.recording import Int64s
+
+__all__ = ["Effects"]
+
+Floats = NDArray[np.float64]
+
+HOST = ("launch", "sync", "host_other", "profiler")
+INPUT = ("input",)
+COLLECTIVES = ("collective_transfer", "collective_unsplit")
+
+
+class _Part(NamedTuple):
+    """Nodes, or edges, that some leaves are about.
+
+    `start_ns`, `end_ns`: when the time that they stand for was recorded; `length_ns`: how long
+    nodes take in the graph, 0 for edges.
+    """
+
+    leaves: tuple[str, ...]
+    ids: Int64s
+    start_ns: Int64s
+    end_ns: Int64s
+    length_ns: Int64s
+
+    def change(self, saved_ns: Floats, slowdown: float) -> Change:
+        """Nodes take less time, edges wait less long; 1 is no slowdown of what runs beside."""
+        some = saved_ns > 0
+        ids, saved = self.ids[some], saved_ns[some]
+        length = self.length_ns[some]
+        if not length.any():
+            return advance(ids, saved / slowdown)
+        return overlap(ids, np.minimum(saved / np.maximum(length, 1), 1.0), slowdown)
+
+
+@dataclass(frozen=True)
+class Effects:
+    """The nodes and edges of one rank that time of its budget stands for.
+
+    Attributes:
+        facts: the rank.
+        nodes: parts whose nodes become shorter.
+        parts: these, and those whose edges wait less long.
+    """
+
+    facts: RankFacts
+    nodes: tuple[_Part, ...]
+    parts: tuple[_Part, ...]
+
+    @classmethod
+    def of(cls, program: Program, facts: RankFacts, position: int) -> "Effects":
+        """Sort the nodes and edges of a rank by the leaves that they explain."""
+        nodes = tuple(_node_parts(program, facts, position))
+        return cls(facts, nodes, (*nodes, *_edge_parts(program, facts, position)))
+
+    def changes(self, share: Share, slowdown: Floats) -> tuple[list[Change], ...]:
+        """What a finding changes on this rank at least, likely and at most.
+
+        What it re-balances it changes on other ranks: see `rebalanced`.
+
+        Args:
+            share: what the finding takes of the rank's time.
+            slowdown: (3,) of work beside which other work runs, at least 1, for each of the three.
+        """
+        take, pieces = share.take, share.pieces
+        rate = np.stack((take.low, take.mid, take.high)) * (take.taken & pieces.known)
+        found: tuple[list[Change], ...] = ([], [], [])
+        for number, one in enumerate(share.finding.claims):
+            if one.verb == "rebalance":
+                continue
+            mine = rate * (take.claim == number)
+            beside = slowdown if one.verb == "overlap" else np.ones(3)
+            for part in self.parts:
+                if set(part.leaves) & set(one.leaves):
+                    saved = _saved(pieces, mine, part)
+                    for made, ns, times in zip(found, saved, beside.tolist(), strict=True):
+                        made.append(part.change(ns, times))
+        return found
+
+    def rebalanced(self, excess_ns: Floats) -> Iterator[Change]:
+        """The rank takes in each leaf as much less as it took more than the others.
+
+        Args:
+            excess_ns: (leaves,) how much longer it took, in all steps with a verdict.
+        """
+        own, timeline = _own_time(self.facts), self.facts.timeline
+        for part in self.nodes:
+            for name in part.leaves:
+                excess, time = excess_ns[LEAF[name]], own[LEAF[name]]
+                if excess > 0 and time > 0:
+                    spent = timeline.time_in([name], (part.start_ns, part.end_ns))
+                    yield part.change(spent * min(1.0, excess / time), 1.0)
+
+
+def _own_time(facts: RankFacts) -> Floats:
+    """(leaves,) time of a rank in each leaf, in steps with a verdict."""
+    timeline, steps = facts.timeline, facts.model.steps
+    counted = facts.trusted[np.searchsorted(steps.ts_ns, timeline.edges_ns[:-1], "right") - 1]
+    lengths = np.diff(timeline.edges_ns) * counted
+    return np.bincount(timeline.leaf, lengths, len(LEAF)).astype(np.float64)
+
+
+def _saved(pieces: Pieces, rate: Floats, part: _Part) -> Floats:
+    """(levels, n) how much of the time of nodes is saved, by (levels, m) the share of pieces."""
+    edges = pieces.edges_ns
+    rate = rate * np.isin(pieces.leaf, [LEAF[name] for name in part.leaves])
+    before = np.zeros((len(rate), len(edges)))
+    np.cumsum(rate * np.diff(edges), axis=1, out=before[:, 1:])
+    until = [_interpolated(edges, before, rate, side) for side in (part.start_ns, part.end_ns)]
+    return np.asarray(until[1] - until[0], np.float64)
+
+
+def _interpolated(edges: Int64s, before: Floats, rate: Floats, times_ns: Int64s) -> Floats:
+    """(levels, n) what is saved up to each time."""
+    times = np.clip(times_ns, edges[0], edges[-1])
+    at = np.minimum(np.searchsorted(edges, times, "right") - 1, len(edges) - 2)
+    return np.asarray(before[:, at] + (times - edges[at]) * rate[:, at], np.float64)
+
+
+def _node_parts(program: Program, facts: RankFacts, position: int) -> Iterator[_Part]:
+    nodes, work = program.nodes, facts.model.work
+    mine = np.flatnonzero(nodes.rank == position)
+
+    def part(leaves: tuple[str, ...], ids: Int64s) -> _Part:
+        length = program.graph.length_ns[ids]
+        return _Part(leaves, ids, nodes.ts_ns[ids], nodes.end_ns[ids], length)
+
+    kind = nodes.kind[mine]
+    host = mine[kind == NodeKind.HOST]
+    batches = mine[kind == NodeKind.BATCH]
+    yield part(HOST, host)
+    yield part(INPUT, np.concatenate((host, batches)))
+    ids = mine[kind == NodeKind.WORK]
+    row = nodes.work[ids]
+    ids, row = ids[facts.here[row]], row[facts.here[row]]
+    kernel = work.kind.where("kernel")[row]
+    compute, memory = work.bound.where("compute")[row], work.bound.where("memory")[row]
+    yield part(("compute_kernel",), ids[kernel & compute])
+    yield part(("memory_kernel",), ids[kernel & memory])
+    yield part(("kernel_unclassified",), ids[kernel & ~compute & ~memory])
+    yield part(("copy",), ids[work.kind.where("copy", "fill")[row]])
+    yield part(COLLECTIVES, ids[work.kind.where("collective")[row]])
+
+
+def _edge_parts(program: Program, facts: RankFacts, position: int) -> Iterator[_Part]:
+    """Edges from other streams, with the idle time before their target; and from meetings."""
+    graph, nodes, work = program.graph, program.nodes, facts.model.work
+    into = nodes.rank[graph.target] == position
+    device = np.isin(nodes.kind, (NodeKind.WORK, NodeKind.ARRIVAL))
+    crosses = np.flatnonzero(into & device[graph.target] & device[graph.source])
+    target = graph.target[crosses]
+    idle = facts.idle_gaps
+    at = np.searchsorted(idle[1], nodes.ts_ns[target])
+    begins = np.append(idle[0], np.iinfo(np.int64).max)[at]
+    start = np.minimum(begins, nodes.ts_ns[target])
+    yield _Part(("dependency",), crosses, start, nodes.ts_ns[target], np.zeros_like(crosses))
+    met = np.flatnonzero(into & (nodes.kind[graph.source] == NodeKind.MEETING))
+    row = nodes.work[graph.target[met]]
+    yield _Part(("collective_wait",), met, work.ts_ns[row], work.end_ns[row], np.zeros_like(met))

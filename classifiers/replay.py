@@ -1,0 +1,217 @@
+"""The job replayed: how far its graph explains the recorded steps, and what changes would save."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perfdiag.classifiers.contention import Contention, fit_contention
+from perfdiag.classifiers.critical_path import CLASSES, node_classes, path_shares
+from perfdiag.classifiers.dependencies import Program, build_program, lacking
+from perfdiag.classifiers.draft import NodeKind
+from perfdiag.classifiers.facts import RankFacts
+from perfdiag.classifiers.graph import Contracted, Times
+from perfdiag.classifiers.job import Job
+from perfdiag.classifiers.whatif import Change, apply, scale
+from perfdiag.trace_schemas import report
+from perfdiag.trace_schemas.notices import Notice
+from perfdiag.trace_schemas.recording import Int64s
+
+__all__ = ["MOST_ERROR", "Replay", "disagreement", "replay_job", "replay_row"]
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+MOST_ERROR = 0.05
+"""Of a step that the replay may be off, in the median, for its savings to be told: ByteDance sets
+jobs beyond it aside (arXiv 2505.05713)."""
+
+LABEL_OF: dict[str, report.Label] = {
+    "host": "host-bound",
+    "input": "host-bound",
+    "compute_kernel": "compute-bound",
+    "memory_kernel": "memory-bound",
+    "copy": "memory-bound",
+    "collective": "collective-bound",
+}
+"""The label that each class of nodes speaks for."""
+
+CELLS = 4_000_000
+"""Nodes times scenarios that are timed at once, for the memory's sake."""
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A job's graph with its steps timed unchanged.
+
+    Attributes:
+        ranks: of the job.
+        program: its graph; None where it could not be built.
+        times: of the unchanged graph.
+        lacks: why there is no graph; '' where there is one.
+        contention: how kernels suffer from collectives beside them.
+    """
+
+    ranks: tuple[RankFacts, ...]
+    program: Program | None
+    times: Times | None
+    lacks: str
+    contention: Contention
+
+    @cached_property
+    def errors(self) -> Floats:
+        """(steps,) how far the replay is off, as shares of all steps that have a verdict."""
+        if self.program is None or self.times is None:
+            return np.empty(0)
+        windows = [one.windows(self.times) for one in self.program.steps]
+        off = [
+            np.abs(windows[i][0] - recorded)[counted] / recorded[counted]
+            for i, (recorded, counted) in enumerate(map(_recorded, self.ranks))
+        ]
+        return np.concatenate(off)
+
+    @property
+    def believed(self) -> bool:
+        """Whether what it says of changes can be told."""
+        return bool(len(self.errors)) and float(np.median(self.errors)) <= MOST_ERROR
+
+    @cached_property
+    def critical_path(self) -> dict[str, float]:
+        """Share of the replayed time by what the longest chain of dependencies consists of."""
+        if self.program is None or self.times is None:
+            return {}
+        return path_shares(self.program, self.times, self.ranks)
+
+    @cached_property
+    def twice_as_fast(self) -> dict[report.Label, float]:
+        """Share of the steps that is saved if a class of resources is twice as fast, by its label.
+
+        The label of a class that saves most is the causal one: what bounds a job is what makes it
+        faster when it is faster itself.
+        """
+        if not self.believed or self.program is None:
+            return {}
+        classes = _resources(self.program, self.ranks)
+        scenarios = [[], *([scale(nodes, 0.5)] for nodes in classes.values())]
+        total = np.zeros(len(scenarios))
+        for facts, windows in zip(self.ranks, self.steps_ns(scenarios), strict=True):
+            total += windows[:, facts.trusted].sum(axis=1)
+        saved = 1.0 - total[1:] / max(1.0, total[0])
+        return dict(zip(classes, np.clip(saved, 0.0, 1.0).tolist(), strict=True))
+
+    def steps_ns(self, scenarios: Sequence[Sequence[Change]]) -> list[Int64s]:
+        """For each rank (scenarios, steps) how long its steps take with changes made together."""
+        if self.program is None:
+            return []
+        small = self._small
+        steps = [one.within(small.group) for one in self.program.steps]
+        at_once = max(1, CELLS // max(1, small.graph.nodes))
+        parts = []
+        for first in range(0, len(scenarios), at_once):
+            made = [
+                apply(self.program.graph, changes) for changes in scenarios[first : first + at_once]
+            ]
+            length = np.array([small.lengths(one) for one, _ in made])
+            times = small.graph.replay(length, np.array([lag for _, lag in made]))
+            parts.append([one.windows(times) for one in steps])
+        return [np.concatenate(rank) for rank in zip(*parts, strict=True)]
+
+    @cached_property
+    def _small(self) -> Contracted:
+        """The graph without what no step ends with and nothing depends on."""
+        assert self.program is not None
+        steps = self.program.steps
+        return self.program.graph.contracted(
+            np.array([one.begin for one in steps], np.int64),
+            np.concatenate([side for one in steps for side in (one.host, one.work)]),
+        )
+
+
+def _resources(program: Program, ranks: Sequence[RankFacts]) -> dict[report.Label, Int64s]:
+    """The nodes that each class of resources works on."""
+    kind = np.array([LABEL_OF.get(name, "") for name in CLASSES])[node_classes(program, ranks)]
+    busy = np.isin(program.nodes.kind, (NodeKind.HOST, NodeKind.BATCH, NodeKind.WORK))
+    labels: tuple[report.Label, ...] = report.LABELS[:-1]
+    return {label: np.flatnonzero(busy & (kind == label)) for label in labels}
+
+
+def _recorded(facts: RankFacts) -> tuple[Int64s, Bools]:
+    """(steps,) windows as they were recorded, and which of them count."""
+    windows = facts.model.steps.end_ns - facts.model.steps.ts_ns
+    return windows, facts.trusted & (windows > 0)
+
+
+def replay_job(job: Job) -> Replay:
+    """Build the graph of a job, and time it unchanged."""
+    ranks = job.ranks
+    contention = fit_contention(ranks)
+    reasons = [_of_rank(facts, lacking(facts), several=len(ranks) > 1) for facts in ranks]
+    reason = next(filter(None, reasons), "")
+    if reason:
+        return Replay(ranks, None, None, reason, contention)
+    shift = [0] * len(ranks) if job.clocks is None else job.clocks.shift_ns.tolist()
+    program = build_program(ranks, job.met, shift)
+    try:
+        return Replay(ranks, program, program.graph.replay(), "", contention)
+    except ValueError as error:
+        return Replay(ranks, None, None, f"Its {error}.", contention)
+
+
+def _of_rank(facts: RankFacts, reason: str, *, several: bool) -> str:
+    if not reason or not several:
+        return reason
+    return f"Rank {'?' if facts.rank is None else facts.rank}: {reason[:1].lower()}{reason[1:]}"
+
+
+DISAGREES = 0.05
+"""Of a step that another class than the label's must save more, for the replay to disagree; a
+choice: the share below which no label is given to a step's parts either."""
+
+
+def disagreement(replay: Replay, label: report.Label) -> tuple[Notice, ...]:
+    """What is to be known where the replay points at another class than the label does."""
+    saved = replay.twice_as_fast
+    if label not in saved:
+        return ()
+    best = max(saved, key=saved.__getitem__)
+    if saved[best] - saved[label] <= DISAGREES:
+        return ()
+    message = (
+        f"The budget says {label}, the replay {best}: twice as fast, what makes a job {label} "
+        f"shortens the steps by {saved[label]:.0%}, what makes it {best} by {saved[best]:.0%}."
+    )
+    return (Notice("model.disagrees", "warning", 1, message),)
+
+
+def replay_row(replay: Replay) -> report.Replay:
+    """The replay as the report has it."""
+    program, errors = replay.program, replay.errors
+    error = None
+    if len(errors):
+        median, p90 = np.percentile(errors, (50, 90)).tolist()
+        error = report.ReplayError(median=median, p90=p90, max=float(errors.max()))
+    return report.Replay(
+        believed=replay.believed,
+        why=_why(replay, error),
+        nodes=0 if program is None else program.graph.nodes,
+        edges=0 if program is None else len(program.graph.source),
+        inferred=0 if program is None else sum(order.inferred for order in program.orders),
+        error=error,
+        contention=replay.contention.typical if replay.contention.kernels else None,
+        critical_path=replay.critical_path,
+        twice_as_fast={str(label): share for label, share in replay.twice_as_fast.items()},
+    )
+
+
+def _why(replay: Replay, error: report.ReplayError | None) -> str:
+    if error is None:
+        return f"Savings are static bounds: the job cannot be replayed. {replay.lacks}"
+    off = f"off by {error.median:.2%} of a step (median), {error.max:.2%} at most"
+    if not replay.believed:
+        return (
+            f"Savings are static bounds: the replay of the unchanged job is {off}, more than the "
+            f"{MOST_ERROR:.0%} up to which it is believed."
+        )
+    return f"Savings are replayed: the unchanged job replays {off}."

@@ -1,0 +1,203 @@
+"""What each fix saves, by replaying the job with it: alone, in part, and after the others."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perfdiag.classifiers.effects import Effects
+from perfdiag.classifiers.findings import Share
+from perfdiag.classifiers.replay import Replay
+from perfdiag.classifiers.waits import Waits
+from perfdiag.classifiers.whatif import Change
+from perfdiag.trace_schemas.recording import Int64s
+
+__all__ = ["Concern", "Saving", "replay_savings"]
+
+Floats = NDArray[np.float64]
+
+PARTS = (0.25, 0.5, 0.75)
+"""Shares of a fix that are replayed beside the whole."""
+
+INTERVAL = 1.645
+"""Standard errors on either side that hold 90 % of a normal distribution."""
+
+
+class Saving(NamedTuple):
+    """What a fix saves of a step, in nanoseconds.
+
+    Attributes:
+        likely_ns: mean over the steps with a verdict of the ranks that it concerns.
+        low_ns, high_ns: between them it lies nine times in ten.
+        curve_ns: with 25, 50, 75 and 100 % of it done.
+        left_ns: after all fixes before it, as a mean over the steps of all ranks.
+        least_ns: what it must save, alone or after those, to show.
+    """
+
+    likely_ns: float
+    low_ns: float
+    high_ns: float
+    curve_ns: tuple[float, ...]
+    left_ns: float
+    least_ns: float
+
+    @property
+    def shows(self) -> bool:
+        """Whether it saves enough to be a fix."""
+        return max(self.likely_ns, self.left_ns) >= self.least_ns
+
+
+class Concern(NamedTuple):
+    """A fix on one rank: the rank's position, and what its finding takes there."""
+
+    position: int
+    share: Share
+
+
+def replay_savings(
+    replay: Replay, waits: Waits | None, fixes: Mapping[str, Sequence[Concern]]
+) -> dict[str, Saving]:
+    """Replay a job with each fix; the best fix comes first.
+
+    After each one that one is next which saves most of what is left, times how sure it is.
+
+    Args:
+        replay: the job; what it says must be believed.
+        waits: who waits for whom, None where that is not known.
+        fixes: on which ranks each is, by its id.
+    """
+    changes = _Changes(replay, waits)
+    made = {name: changes.of(concerns) for name, concerns in fixes.items()}
+    where = {name: sorted({c.position for c in concerns}) for name, concerns in fixes.items()}
+    sure = {name: fixes[name][0].share.finding.diagnosis.confidence for name in fixes}
+    bench = _Bench(replay)
+    alone = bench.alone(made, {name: (where[name], _least(fixes[name])) for name in fixes})
+    left = bench.in_order({name: likely for name, (_, likely, _) in made.items()}, sure)
+    return {name: alone[name]._replace(left_ns=ns) for name, ns in left.items()}
+
+
+def _least(concerns: Sequence[Concern]) -> float:
+    """Share of a step that a fix must save."""
+    return concerns[0].share.finding.diagnosis.limits["share"]
+
+
+Levels = tuple[list[Change], list[Change], list[Change]]
+"""What a fix changes at least, likely and at most."""
+
+
+class _Changes:
+    """Turns what findings take into changes of a job's graph."""
+
+    def __init__(self, replay: Replay, waits: Waits | None) -> None:
+        program = replay.program
+        assert program is not None
+        self._slowdown = np.array([replay.contention.high, replay.contention.typical, 1.0])
+        self._effects = [Effects.of(program, facts, i) for i, facts in enumerate(replay.ranks)]
+        self._waits = waits
+
+    def of(self, concerns: Sequence[Concern]) -> Levels:
+        """What a fix changes on all ranks."""
+        balanced = self._balanced(concerns)
+        low, mid, high = list(balanced), list(balanced), list(balanced)
+        for position, share in concerns:
+            found = self._effects[position].changes(share, self._slowdown)
+            for made, more in zip((low, mid, high), found, strict=True):
+                made += more
+        return low, mid, high
+
+    def _balanced(self, concerns: Sequence[Concern]) -> list[Change]:
+        """Ranks for which others wait take no longer than those, in the middle."""
+        verbs = {one.verb for _, share in concerns for one in share.finding.claims}
+        if self._waits is None or "rebalance" not in verbs:
+            return []
+        waiting = [position for position, _ in concerns]
+        found: list[Change] = []
+        for late, effects in enumerate(self._effects):
+            charged = self._waits.charged_ns[[i for i in waiting if i != late], late]
+            if charged.any():
+                found += effects.rebalanced(np.median(charged, axis=0))
+        return found
+
+
+class _Bench:
+    """Replays a job with changes, and measures against the unchanged replay."""
+
+    def __init__(self, replay: Replay) -> None:
+        self._replay = replay
+        self._base = [windows[0] for windows in replay.steps_ns([[]])]
+        self._everywhere = list(range(len(replay.ranks)))
+
+    def alone(
+        self, made: Mapping[str, Levels], where: Mapping[str, tuple[Sequence[int], float]]
+    ) -> dict[str, Saving]:
+        """What each fix saves; `left_ns` as if it came first.
+
+        Args:
+            made: what each changes.
+            where: the ranks that each concerns, and the share of a step that it must save.
+        """
+        scenarios: list[list[Change]] = []
+        for levels in made.values():
+            parts = [[change.part(share) for change in levels[1]] for share in PARTS]
+            scenarios += [*levels, *parts]
+        windows = self._replay.steps_ns(scenarios)
+        each = len(scenarios) // max(1, len(made))
+        return {
+            name: self._saving([w[i * each : (i + 1) * each] for w in windows], *where[name])
+            for i, name in enumerate(made)
+        }
+
+    def _saving(self, windows: Sequence[Int64s], positions: Sequence[int], least: float) -> Saving:
+        low, likely, high, *parts = self._saved(windows, positions)
+        doubt = self._doubt(windows, positions)
+        return Saving(
+            max(0.0, likely),
+            max(0.0, min(low, likely) - doubt),
+            max(0.0, high, likely) + doubt,
+            tuple(max(0.0, ns) for ns in (*parts, likely)),
+            likely,
+            least * self._step_ns(positions),
+        )
+
+    def in_order(
+        self, made: Mapping[str, Sequence[Change]], sure: Mapping[str, float]
+    ) -> dict[str, float]:
+        """What each fix saves of what those before it leave, the best first."""
+        left, done = list(made), list[Change]()
+        before, found = 0.0, dict[str, float]()
+        while left:
+            windows = self._replay.steps_ns([[*done, *made[name]] for name in left])
+            more = [together - before for together in self._saved(windows, self._everywhere)]
+            best = int(np.argmax([ns * sure[name] for ns, name in zip(more, left, strict=True)]))
+            name = left.pop(best)
+            found[name] = max(0.0, more[best])
+            done += made[name]
+            before += found[name]
+        return found
+
+    def _saved(self, windows: Sequence[Int64s], positions: Sequence[int]) -> list[float]:
+        """(scenarios,) mean over the steps with a verdict of some ranks."""
+        total, steps = np.zeros(len(windows[0])), 0
+        for position in positions:
+            trusted = self._replay.ranks[position].trusted
+            total += (self._base[position] - windows[position])[:, trusted].sum(axis=1)
+            steps += int(trusted.sum())
+        saved: list[float] = (total / max(1, steps)).tolist()
+        return saved
+
+    def _doubt(self, windows: Sequence[Int64s], positions: Sequence[int]) -> float:
+        """How far the mean saving may be off: it differs by step, and the replay is not exact."""
+        noise = [0.0]
+        for position in positions:
+            trusted = self._replay.ranks[position].trusted
+            saved = (self._base[position] - windows[position][1])[trusted]
+            if len(saved) > 1:
+                noise.append(float(np.std(saved, ddof=1) / np.sqrt(len(saved))))
+        error = float(np.median(self._replay.errors)) * self._step_ns(positions)
+        return float(np.hypot(INTERVAL * max(noise), error))
+
+    def _step_ns(self, positions: Sequence[int]) -> float:
+        """Mean step with a verdict of some ranks."""
+        steps = [self._base[p][self._replay.ranks[p].trusted] for p in positions]
+        return float(np.concatenate(steps).mean())
