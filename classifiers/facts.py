@@ -30,11 +30,13 @@ class Wait:
         late_rank: for whom, None where its trace does not say which rank it is.
         time_ns: in all steps that have a verdict.
         leaf_ns: by the leaf in which the late rank spent it, the largest first.
+        in_exchange_ns: the part of it in exchanges between all ranks of a group.
     """
 
     late_rank: int | None
     time_ns: int
     leaf_ns: Mapping[str, int]
+    in_exchange_ns: int = 0
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The job: all its ranks together, with every wait charged to the rank that came late."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -9,18 +9,13 @@ from perfdiag.classifiers.bubbles import with_bubbles
 from perfdiag.classifiers.clocks import Clocks, align
 from perfdiag.classifiers.facts import RankFacts, Wait
 from perfdiag.classifiers.labels import PHRASES, Verdict, add_budgets, judge
+from perfdiag.classifiers.links import CLEARLY, ENOUGH, SlowLinks, find_links
 from perfdiag.classifiers.rendezvous import Meetings, match
 from perfdiag.classifiers.waits import Waits, find_waits, split_timelines
 from perfdiag.trace_schemas.notices import Notice, Severity
 from perfdiag.trace_schemas.report import LEAVES
 
 __all__ = ["Job", "gather"]
-
-CULPRIT = 0.05
-"""Of a step that the other ranks must wait for a rank before it is named (DESIGN: 5 %)."""
-
-CLEARLY = 2.0
-"""Times as much as for the rank that comes second: ranks that are late by turns are no culprits."""
 
 DISAGREE = 0.05
 """Of the transfers, from which on two ways to tell them apart from waits point at the clocks."""
@@ -35,23 +30,42 @@ class Job:
         waits: who waits for whom; None where ranks are alone or their clocks cannot be believed.
         clocks: how far the ranks' clocks agree; None where they do not meet.
         notices: about all of them.
+        links: what slow links cost; None where waits are.
+        groups: positions of the ranks that meet in each process group.
+        met: where they meet; None where waits are.
     """
 
     ranks: tuple[RankFacts, ...]
     waits: Waits | None
     clocks: Clocks | None
     notices: tuple[Notice, ...]
+    links: SlowLinks | None = None
+    groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    met: Meetings | None = None
 
     @property
     def culprit(self) -> int | None:
+        """Position of the rank that costs the others most; None unless that is clear."""
+        return self._late if self._slow_link is None else self._slow_link.rank
+
+    @property
+    def _late(self) -> int | None:
         """Position of the rank to which most wait leads; None unless that is clear."""
         if self.waits is None:
             return None
-        late = self.waits.charged_ns.sum(axis=(0, 2))
+        late = self.waits.late_ns.sum(axis=1)
         steps = sum(facts.trusted_ns for facts in self.ranks) / len(self.ranks)
         worst, second = np.argsort(-late, kind="stable")[:2].tolist()
-        enough = late[worst] >= CULPRIT * steps * (len(late) - 1) and late[worst] > 0
+        enough = late[worst] >= ENOUGH * steps * (len(late) - 1) and late[worst] > 0
         return worst if enough and late[worst] >= CLEARLY * late[second] else None
+
+    @property
+    def _slow_link(self) -> SlowLinks | None:
+        """The links, where a slow one costs the others more than they wait for any late rank."""
+        if self.waits is None or self.links is None or self.links.rank is None:
+            return None
+        waited = self.waits.late_ns.sum(axis=1).max() / (len(self.ranks) - 1)
+        return self.links if self.links.excess_ns[self.links.rank] >= waited else None
 
     def charged(self, budgets: Sequence[dict[str, int]]) -> dict[str, int]:
         """The budgets of all ranks added up, with waits in the leaves that they were charged to."""
@@ -74,17 +88,20 @@ class Job:
         return replace(verdict, why=verdict.why + self._bubble(budget_ns) + self._blame())
 
     def _blame(self) -> str:
+        """Which rank costs the others time, and how."""
         culprit = self.culprit
         if culprit is None or self.waits is None:
             return ""
-        by_leaf = self.waits.charged_ns[:, culprit].sum(axis=0)
+        number = self.ranks[culprit].rank
+        name = "?" if number is None else str(number)
+        if self._slow_link is not None:
+            return _about_link(self._slow_link, culprit, name, max(1, self._steps))
+        by_leaf = self.waits.late_ns[culprit]
         leaf = LEAVES[int(np.argmax(by_leaf))]
         waited = by_leaf.sum() / max(1, self._steps) / max(1, len(self.ranks) - 1)
-        name = self.ranks[culprit].rank
         return (
-            f" Rank {'?' if name is None else name} comes late: the others wait for it for "
-            f"{waited / 1e6:.3g} ms of a step, {by_leaf.max() / by_leaf.sum():.0%} of that while "
-            f"it is {PHRASES[leaf]}."
+            f" Rank {name} comes late: the others wait for it for {waited / 1e6:.3g} ms of a step, "
+            f"{by_leaf.max() / by_leaf.sum():.0%} of that while it is {PHRASES[leaf]}."
         )
 
     def _bubble(self, budget_ns: dict[str, int]) -> str:
@@ -119,9 +136,27 @@ def gather(ranks: Sequence[RankFacts]) -> Job:
     if not believed:
         return replace(alone, clocks=clocks, notices=notices)
     split = with_bubbles(split_timelines(ranks, met), met, clocks)
-    waits = find_waits(split, met)
+    waits, links = find_waits(split, met), find_links(split, met)
+    if links.rank is not None:
+        waits = waits.with_slow_link(links.rank, links.neighbours)
     told = [replace(facts, waits=_of_rank(split, waits, i)) for i, facts in enumerate(split)]
-    return Job(tuple(told), waits, clocks, notices)
+    return Job(tuple(told), waits, clocks, notices, links, _groups(ranks, met), met)
+
+
+def _groups(ranks: Sequence[RankFacts], met: Meetings) -> dict[str, tuple[int, ...]]:
+    """Positions of the ranks that meet in each process group."""
+    found: dict[str, list[int]] = {}
+    for position, facts in enumerate(ranks):
+        for name in sorted(set(facts.model.work.group.take(met.work[met.rank == position]))):
+            found.setdefault(name, []).append(position)
+    return {name: tuple(positions) for name, positions in found.items()}
+
+
+def _about_link(links: SlowLinks, rank: int, name: str, steps: int) -> str:
+    return (
+        f" Rank {name}'s link is slow: collectives of its groups transfer {links.times[rank]:.2g}x "
+        f"as long as those of others, {links.excess_ns[rank] / steps / 1e6:.3g} ms of a step."
+    )
 
 
 def _about_partners(met: Meetings) -> tuple[Notice, ...]:
@@ -140,7 +175,8 @@ def _of_rank(ranks: Sequence[RankFacts], waits: Waits, position: int) -> tuple[W
         largest = sorted(zip(by_leaf, LEAVES, strict=True), reverse=True)
         leaf_ns = {leaf: int(ns) for ns, leaf in largest if ns >= 1}
         if leaf_ns:
-            found.append(Wait(ranks[late].rank, int(by_leaf.sum()), leaf_ns))
+            exchange = int(waits.exchange_ns[position, late])
+            found.append(Wait(ranks[late].rank, int(by_leaf.sum()), leaf_ns, exchange))
     return tuple(sorted(found, key=lambda wait: -wait.time_ns))
 
 

@@ -22,6 +22,7 @@ from perfdiag.trace_schemas.report import LEAVES
 __all__ = ["Waits", "find_waits", "split_timelines"]
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 WAIT, TRANSFER = LEAF["collective_wait"], LEAF["collective_transfer"]
 UNSPLIT = LEAF["collective_unsplit"]
@@ -77,18 +78,44 @@ class Waits:
     Attributes:
         charged_ns: (ranks, ranks, leaves) time that the first waits for the second, by the leaf
             that the second spent it in. The first with itself holds nothing.
+        exchange_ns: (ranks, ranks) the part of it that the first waits in exchanges (all-to-all).
         bubble_ns: (ranks,) time that waits in transfers between two ranks, which is not charged.
     """
 
     charged_ns: Floats
+    exchange_ns: Floats
     bubble_ns: Int64s
+
+    @property
+    def late_ns(self) -> Floats:
+        """(ranks, leaves) what all others wait for each rank, but for what it transferred.
+
+        A transfer takes all members of a group as long: no rank is late by itself because of it.
+        """
+        late = self.charged_ns.sum(axis=0)
+        late[:, TRANSFER] = 0.0
+        return np.asarray(late, np.float64)
+
+    def with_slow_link(self, rank: int, neighbours: Sequence[int]) -> "Waits":
+        """The same with waits for transfers charged to the rank whose link is slow.
+
+        Args:
+            rank: its position.
+            neighbours: of the ranks that share its slow groups, and so come late to others.
+        """
+        charged, near = self.charged_ns.copy(), list(neighbours)
+        others = np.arange(len(charged)) != rank
+        moved = charged[:, near, TRANSFER] * others[:, None]
+        charged[:, near, TRANSFER] -= moved
+        charged[:, rank, TRANSFER] += moved.sum(axis=1)
+        return replace(self, charged_ns=charged)
 
 
 def find_waits(ranks: Sequence[RankFacts], met: Meetings) -> Waits:
     """Charge the exposed waits of ranks whose time lines have been split."""
     count = len(ranks)
-    charged = np.zeros((count, count, len(LEAVES)))
-    exposed = _exposed(ranks, met)
+    charged, in_exchange = np.zeros((count, count, len(LEAVES))), np.zeros((count, count))
+    exposed, exchange = _exposed(ranks, met), _exchanges(ranks, met)
     bubble = np.zeros(count, np.int64)
     pairwise = met.pairwise[met.meeting] if len(met.meeting) else np.zeros(0, bool)
     np.add.at(bubble, met.rank[pairwise], exposed[pairwise])
@@ -101,9 +128,21 @@ def find_waits(ranks: Sequence[RankFacts], met: Meetings) -> Waits:
         if not met.pairwise[meeting]:
             late = rows[np.argmin((met.end_ns - met.start_ns)[rows])]
             for row in rows[(rows != late) & (exposed[rows] > 0)].tolist():
-                _charge(charged, totals, met, (row, int(late)), (last, exposed[row]))
+                waits = met.rank[row]
+                found = _charge(charged, totals, met, (row, int(late)), (last, exposed[row]))
+                charged[waits] += found
+                in_exchange[waits] += found.sum(axis=1) * exchange[meeting]
         _remember(last, met, rows)
-    return Waits(charged, bubble)
+    return Waits(charged, in_exchange, bubble)
+
+
+def _exchanges(ranks: Sequence[RankFacts], met: Meetings) -> Bools:
+    """(m,) whether all ranks of a group send to all others."""
+    found = np.zeros(len(met.pairwise), bool)
+    for position, facts in enumerate(ranks):
+        mine = met.rank == position
+        found[met.meeting[mine]] |= facts.model.work.collective.where("all_to_all")[met.work[mine]]
+    return found
 
 
 def _exposed(ranks: Sequence[RankFacts], met: Meetings) -> Int64s:
@@ -155,11 +194,11 @@ def _charge(
     met: Meetings,
     rows: tuple[int, int],
     known: tuple[Int64s, int],
-) -> None:
-    """Charge one wait to the rank that came late, and what that waited for to those it waited for.
+) -> Floats:
+    """One wait, (ranks, leaves): of the late rank, and what that waited itself of others.
 
     Args:
-        charged: is added to.
+        charged: so far.
         totals: of all ranks.
         met: the meetings.
         rows: of the rank that waits and of the one that is late.
@@ -176,19 +215,18 @@ def _charge(
         excess[LEAF["unclassified"]] = 1.0
     share = excess * (exposed_ns / excess.sum())
     through, share[WAIT] = share[WAIT], 0.0
-    charged[waits, late] += share
-    if through:
-        _pass_on(charged, int(waits), int(late), through)
+    found = _pass_on(charged, int(waits), int(late), through)
+    found[late] += share
+    return found
 
 
-def _pass_on(charged: Floats, waits: int, late: int, time_ns: float) -> None:
+def _pass_on(charged: Floats, waits: int, late: int, time_ns: float) -> Floats:
     """What the late rank waited itself goes to those for whom it waited so far."""
     to = charged[late].copy()
     to[waits] = 0.0
-    if to.sum():
-        charged[waits] += to * (time_ns / to.sum())
-    else:
-        charged[waits, late, LEAF["unclassified"]] += time_ns
+    if not to.sum():
+        to[late, LEAF["unclassified"]] = 1.0
+    return np.asarray(to * (time_ns / to.sum()), np.float64)
 
 
 def _remember(last: Int64s, met: Meetings, rows: Int64s) -> None:

@@ -17,7 +17,9 @@ __all__ = [
     "LEAF_LABEL",
     "LEAVES",
     "SCHEMA_ID",
+    "SIZE_CLASSES",
     "STATUSES",
+    "Basis",
     "Collective",
     "Device",
     "EngineInfo",
@@ -33,7 +35,10 @@ __all__ = [
     "Place",
     "Rank",
     "Region",
+    "Replay",
+    "ReplayError",
     "Report",
+    "SizeClass",
     "Status",
     "Step",
     "StepTime",
@@ -74,6 +79,17 @@ LAYERS: tuple[Layer, ...] = (
     "parallelism",
     "hardware",
 )
+
+SizeClass = Literal["<64 kB", "64 kB-1 MB", "1-16 MB", "16-256 MB", ">=256 MB", "unknown"]
+SIZE_CLASSES: tuple[SizeClass, ...] = (
+    "<64 kB",
+    "64 kB-1 MB",
+    "1-16 MB",
+    "16-256 MB",
+    ">=256 MB",
+    "unknown",
+)
+"""Bytes of one collective in decimal units, a lower bound in and an upper one out."""
 
 Status = Literal["fires", "minor", "quiet", "not applicable", "failed"]
 STATUSES: tuple[Status, ...] = ("fires", "minor", "quiet", "not applicable", "failed")
@@ -281,8 +297,20 @@ class Place(_Struct, frozen=True, kw_only=True):
     saving_ns_per_step: Nanoseconds
 
 
+Basis = Literal["replay", "static bound"]
+"""Where savings come from: the job replayed with the fix, or time taken out of the budget, which
+what was hidden behind it may take up again."""
+
+
 class Fix(_Struct, frozen=True, kw_only=True):
-    """Something to do, whose it is, and what it is worth."""
+    """Something to do, whose it is, and what it is worth.
+
+    `saving_ns_per_step`: mean over the steps with a verdict of `ranks`; the low and the high one
+    hold it nine times in ten if `basis` is `replay`, and are bounds otherwise.
+    `saving_after_previous_ns`: mean over the steps of all ranks, after all fixes before it, so that
+    these may be added up. `curve_ns`: what 25, 50, 75 and 100 % of the fix save, empty without a
+    replay.
+    """
 
     id: str
     layer: Layer
@@ -292,6 +320,8 @@ class Fix(_Struct, frozen=True, kw_only=True):
     saving_low_ns: Nanoseconds
     saving_high_ns: Nanoseconds
     saving_after_previous_ns: Nanoseconds
+    basis: Basis
+    curve_ns: list[Nanoseconds]
     confidence: Share
     ranks: list[int | None]
     steps: list[int]
@@ -326,15 +356,17 @@ class Thresholds(_Struct, frozen=True, kw_only=True):
 
 
 class Collective(_Struct, frozen=True, kw_only=True):
-    """Collectives of one operation and group on one rank.
+    """Collectives of one operation, group and size class on one rank.
 
     `wait_ns`: exposed, for late ranks. `transfer_ns`: of those whose transfer is known, and
-    `bus_bandwidth`, in bytes a second, their median by the formulas of nccl-tests.
+    `bus_bandwidth`, in bytes a second, their median by the formulas of nccl-tests; `link_share`:
+    what part of the peak of the device's links that is, one way, within a host.
     """
 
     rank: int | None
     op: str
     group: str
+    size_class: SizeClass
     count: int
     bytes: int
     total_ns: Nanoseconds
@@ -342,6 +374,37 @@ class Collective(_Struct, frozen=True, kw_only=True):
     wait_ns: Nanoseconds
     transfer_ns: Nanoseconds
     bus_bandwidth: float | None
+    link_share: float | None
+
+
+class ReplayError(_Struct, frozen=True, kw_only=True):
+    """How far the unchanged replay is off, over all steps with a verdict, as shares of a step."""
+
+    median: float
+    p90: float
+    max: float
+
+
+class Replay(_Struct, frozen=True, kw_only=True):
+    """The job's dependency graph, and how far it explains the steps.
+
+    `believed`: whether savings rest on it; `why` says so in a sentence, or what is lacking.
+    `inferred`: dependencies that no call tells, only the time. `contention`: times as long as
+    kernels take beside collectives, None where the trace cannot tell. `critical_path`: share of the
+    steps by what the longest chain of dependencies consists of; for display, not for ranking: a
+    step has many chains that are nearly as long. `twice_as_fast`: share of the steps that is saved
+    if what a label stands for is twice as fast, by label; empty if the replay is not believed.
+    """
+
+    believed: bool
+    why: str
+    nodes: int
+    edges: int
+    inferred: int
+    error: ReplayError | None
+    contention: float | None
+    critical_path: dict[str, Share]
+    twice_as_fast: dict[str, Share]
 
 
 class Report(_Struct, frozen=True, kw_only=True):
@@ -358,7 +421,7 @@ class Report(_Struct, frozen=True, kw_only=True):
     findings: list[Finding]
     thresholds: Thresholds
     collectives: list[Collective]
-    replay: dict[str, Any]
+    replay: Replay
     model: dict[str, Any]
 
 

@@ -10,9 +10,10 @@ Why it costs time:
 How it is told apart:
     By the traces of the ranks together: the shortest of a collective is the transfer, and what
     others take beyond it is waiting. The wait is charged to the rank that comes last, and to what
-    it needed longer for since both had last met. Stages of a pipeline wait for each other by
-    design: they are the finding `pipeline_bubble`. Without the other ranks' traces nothing can be
-    said.
+    it needed longer for since both had last met. Where most is waited in exchanges (all-to-all),
+    for kernels, the work is uneven: experts that get more tokens, shards with more rows. Stages of
+    a pipeline wait for each other by design: they are the finding `pipeline_bubble`. Without the
+    other ranks' traces nothing can be said.
 
 Example:
     Rank 1 loads for 5 ms longer than rank 0, which waits for it in the all-reduce of each step.
@@ -24,6 +25,7 @@ What to do:
 
 References:
     https://arxiv.org/abs/2505.05713
+    https://docs.nvidia.com/nemo-framework/user-guide/latest/nemotoolkit/features/moe.html
     https://docs.pytorch.org/docs/stable/elastic/run.html
 """
 
@@ -38,6 +40,8 @@ from perfdiag.classifiers.labels import PHRASES
 
 OTHERS = Threshold(0.0, "share", "a choice: another rank may be as late as the one that is mended")
 
+KERNELS = ("compute_kernel", "memory_kernel", "kernel_unclassified")
+
 DIAGNOSIS = Diagnosis(
     id="late_rank",
     layer="parallelism",
@@ -49,10 +53,12 @@ DIAGNOSIS = Diagnosis(
     how=(
         "On the late rank first do what its own fixes say. Even out the work: batches by length "
         "(group_by_length=True in Hugging Face's TrainingArguments, or packing), pipeline stages "
-        "by time (Megatron-LM: --decoder-first-pipeline-num-layers), a sharding plan for "
-        "embeddings. Collect garbage on all ranks in the same step. Compare hosts and devices: "
-        "nvidia-smi -q -d CLOCK,PERFORMANCE, numactl --cpunodebind for each local rank (PyTorch "
-        "2.9 or later: torchrun --numa-binding=node)."
+        "by time (Megatron-LM: --decoder-first-pipeline-num-layers), experts by tokens "
+        "(--moe-router-load-balancing-type aux_loss with --moe-aux-loss-coeff 1e-2, or a bound: "
+        "--moe-expert-capacity-factor), a sharding plan for embeddings. Collect garbage on all "
+        "ranks in the same step. Compare hosts and devices: nvidia-smi -q -d CLOCK,PERFORMANCE, "
+        "numactl --cpunodebind for each local rank (PyTorch 2.9 or later: torchrun "
+        "--numa-binding=node)."
     ),
     verify="Record all ranks again: `collective_wait` shrinks, and `culprit_rank` is null.",
     refuted_by="the rank is late as well when its work is moved to another device and host",
@@ -69,11 +75,17 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     most, proof = heaviest(facts, facts.here & facts.model.work.kind.where("collective"))
     why = (
         f"It waits for {spell(per_step(facts, waited))} of a step ({share:.0%}) in collectives. "
-        f"{_blame(facts.waits[0], charged)} {most}"
+        f"{_uneven(facts) or _blame(facts.waits[0], charged)} {most}"
     )
     high = min(1.0, charged / max(1, int(waited[facts.trusted].sum())))
     shares = np.full(len(waited), high)
-    one = claim(windows(facts), ["collective_wait"], low=limits["others"] * shares, high=shares)
+    one = claim(
+        windows(facts),
+        ["collective_wait"],
+        low=limits["others"] * shares,
+        high=shares,
+        verb="rebalance",
+    )
     return DIAGNOSIS.fires(why, [one], [proof])
 
 
@@ -84,4 +96,21 @@ def _blame(wait: Wait, charged_ns: int) -> str:
     return (
         f"{wait.time_ns / max(1, charged_ns):.0%} of that is for rank {name}, which needs longer "
         f"than this one mostly while it is {PHRASES[leaf]} ({spent / max(1, wait.time_ns):.0%})."
+    )
+
+
+def _uneven(facts: RankFacts) -> str:
+    """That work is uneven, where most is waited in exchanges for what others compute longer."""
+    waits = facts.waits or ()
+    charged, wait = sum(w.time_ns for w in waits), waits[0]
+    exchanged = sum(w.in_exchange_ns for w in waits)
+    computing = sum(w.leaf_ns.get(leaf, 0) for w in waits for leaf in KERNELS)
+    if 2 * min(exchanged, computing) <= charged:
+        return ""
+    longer = sum(wait.leaf_ns.get(leaf, 0) for leaf in KERNELS) / max(1, int(facts.trusted.sum()))
+    name = "?" if wait.late_rank is None else wait.late_rank
+    return (
+        f"{exchanged / charged:.0%} of that is in exchanges between all ranks of a group, which "
+        "wait for the busiest: work (tokens of experts, rows of embeddings) is unevenly spread "
+        f"between them. Rank {name} computes {spell(longer)} of a step longer than this one."
     )

@@ -16,6 +16,7 @@ from perfdiag.trace_schemas.report import (
     Rank,
     Region,
     Report,
+    SizeClass,
     Step,
 )
 
@@ -73,16 +74,18 @@ class RegionRow:
 
 @dataclass(frozen=True)
 class CollectiveRow:
-    """Collectives of one operation and group, over all ranks."""
+    """Collectives of one operation, group and size class, over all ranks."""
 
     op: str
     group: str
+    size_class: SizeClass
     count: int
     bytes: int
     total_ns: int
     exposed_ns: int
     wait_ns: int
     bus_bandwidth: float | None
+    link_share: float | None
 
 
 def step_count(report: Report) -> int:
@@ -173,21 +176,23 @@ def hotspots(spots: Iterable[Hotspot]) -> list[Hotspot]:
 
 def collective_rows(collectives: Iterable[Collective]) -> list[CollectiveRow]:
     """Collectives summed over ranks, those that cost most first."""
-    groups: dict[tuple[str, str], list[Collective]] = {}
+    groups: dict[tuple[str, str, SizeClass], list[Collective]] = {}
     for row in collectives:
-        groups.setdefault((row.op, row.group), []).append(row)
+        groups.setdefault((row.op, row.group, row.size_class), []).append(row)
     rows = [
         CollectiveRow(
             op=op,
             group=group,
+            size_class=size_class,
             count=sum(row.count for row in same),
             bytes=sum(row.bytes for row in same),
             total_ns=sum(row.total_ns for row in same),
             exposed_ns=sum(row.exposed_ns for row in same),
             wait_ns=sum(row.wait_ns for row in same),
             bus_bandwidth=_median([r.bus_bandwidth for r in same if r.bus_bandwidth is not None]),
+            link_share=_median([r.link_share for r in same if r.link_share is not None]),
         )
-        for (op, group), same in groups.items()
+        for (op, group, size_class), same in groups.items()
     ]
     return sorted(rows, key=lambda row: (-row.exposed_ns, -row.total_ns))
 

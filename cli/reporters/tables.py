@@ -20,7 +20,6 @@ from perfdiag.cli.reporters.summary import (
     step_rows,
 )
 from perfdiag.cli.reporters.units import (
-    clean,
     count,
     duration,
     kernel_name,
@@ -36,6 +35,8 @@ __all__ = ["tables"]
 _MOST_PARTS = 8
 """Annotations and modules shown: beyond those none explains much of a step."""
 _MOST_SPOTS = 6
+_FIGURES = 60
+"""Characters that all but the names of collectives take of a line, at most."""
 _WIDE = 110
 """Characters a line from which on a part of the step also shows its longest work."""
 
@@ -70,7 +71,7 @@ def tables(report: Report, console: Console) -> Iterator[Block]:
     if spots:
         yield _longest(spots, report, console.width)
     if report.collectives:
-        yield _collectives(report, name_width)
+        yield _collectives(report, console.width)
 
 
 def _table(*columns: str, bar: bool = True) -> Table:
@@ -199,36 +200,40 @@ def _mean_window(rank: Rank) -> float:
     return rank.totals_ns.window / max(1, len(rank.steps))
 
 
-def _collectives(report: Report, name_width: int) -> Block:
+def _collectives(report: Report, width: int) -> Block:
     rows = collective_rows(report.collectives)
     shown = rows[:_MOST_PARTS]
     steps = max(1, step_count(report))
-    table = _table("operation", "group", ">calls", ">each", ">time", ">exposed", bar=False)
     split = any(row.wait_ns or row.bus_bandwidth for row in rows)
-    for title in ("waits", "bus") if split else ("hidden",):
-        table.add_column(title, justify="right", no_wrap=True)
+    linked = any(row.link_share is not None for row in rows)
+    timed = not split or width >= _WIDE
+    last = [">waits", ">bus", *[">link"] * linked] if split else [">hidden"]
+    columns = ("operation", "group", ">calls", ">size", *[">time"] * timed, ">exposed", *last)
+    table = _table(*columns, bar=False)
+    op_width = min(width // 4, max(len(row.op) for row in shown))
+    group_width = max(6, min(width // 4, width - _FIGURES - op_width))
     for row in shown:
-        last = _split_cells(row, steps) if split else [_hidden(row)]
-        table.add_row(*_collective_cells(row, steps, name_width), *last)
+        table.add_row(
+            Text(shorten(row.op, op_width)),
+            Text(shorten(row.group, group_width)),
+            count(row.count / steps),
+            Text(row.size_class),
+            *[duration(row.total_ns / steps)] * timed,
+            duration(row.exposed_ns / steps),
+            *(_split_cells(row, steps)[: 2 + linked] if split else [_hidden(row)]),
+        )
     more = f"; {plural(len(rows) - len(shown), 'more row')} in the JSON report"
     return "Collectives", "per step and rank" + (more if len(rows) > len(shown) else ""), table
 
 
 def _split_cells(row: CollectiveRow, steps: int) -> list[str]:
-    """How long it waits for late ranks, and how fast it moves data once all are there."""
+    """How long it waits for late ranks, how fast it moves data then, and how near that is to best.
+
+    The last is the share of the peak of the device's links.
+    """
     bus = "" if row.bus_bandwidth is None else f"{size(row.bus_bandwidth)}/s"
-    return [duration(row.wait_ns / steps), bus]
-
-
-def _collective_cells(row: CollectiveRow, steps: int, name_width: int) -> list[str | Text]:
-    return [
-        Text(shorten(row.op, name_width)),
-        Text(shorten(clean(row.group), name_width)),
-        count(row.count / steps),
-        size(row.bytes / row.count) if row.count and row.bytes else "",
-        duration(row.total_ns / steps),
-        duration(row.exposed_ns / steps),
-    ]
+    link = "" if row.link_share is None else f"{row.link_share:.0%}"
+    return [duration(row.wait_ns / steps), bus, link]
 
 
 def _hidden(row: CollectiveRow) -> str:

@@ -7,6 +7,7 @@ import pytest
 from fleet import Fault, fleet
 from generate import straggler
 from kineto_builder import COMM_STREAM, COMPUTE_STREAM, GEMM, KinetoBuilder
+from plain_groups import grouped_facts_of
 from plain_model import facts_of
 
 from perfdiag.classifiers.facts import RankFacts
@@ -17,6 +18,11 @@ from perfdiag.trace_schemas.report import LEAVES
 
 def job_of(builders: list[KinetoBuilder]) -> Job:
     return gather([facts_of(b) for b in builders])
+
+
+def meshed(builders: list[KinetoBuilder]) -> Job:
+    """A job of which the process groups are known."""
+    return gather([grouped_facts_of(b) for b in builders])
 
 
 def blamed(job: Job) -> str:
@@ -41,6 +47,66 @@ def test_the_late_rank_is_named_with_its_cause(ranks: int, fault: Fault, dose: f
     job = job_of(fleet(ranks, fault, dose, late=ranks - 2))
     assert job.culprit == ranks - 2
     assert blamed(job) == CAUSES[fault]
+
+
+@pytest.mark.parametrize("ranks", [4, 16])
+@pytest.mark.parametrize("fault", sorted(CAUSES))
+def test_the_late_rank_is_named_on_a_mesh(ranks: int, fault: Fault) -> None:
+    """Its waits reach it through the ranks that wait for those that wait for it."""
+    job = meshed(fleet(ranks, fault, 0.1, late=ranks - 2, mesh=True))
+    assert job.culprit == ranks - 2
+    assert blamed(job) == CAUSES[fault]
+
+
+@pytest.mark.parametrize("ranks", [4, 16])
+@pytest.mark.parametrize("dose", [0.1, 0.2, 0.5])
+@pytest.mark.parametrize("late", [1, -2])
+def test_the_rank_with_a_slow_link_is_named(ranks: int, dose: float, late: int) -> None:
+    """Not the neighbours, who come late to other groups since their common group is slow."""
+    late %= ranks
+    job = meshed(fleet(ranks, "link", dose, late=late))
+    assert job.culprit == late
+    why = job.verdict(job.charged(budgets(job))).why
+    assert f"Rank {late}'s link is slow: collectives of its groups transfer" in why
+    assert f", {dose * 12:.2g}" in why.split("as long as those of others")[1]
+
+
+@pytest.mark.parametrize("ranks", [4, 16])
+@pytest.mark.parametrize("fault", [*sorted(CAUSES), "link"])
+@pytest.mark.parametrize("mesh", [False, True])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_small_fault_accuses_no_other(ranks: int, fault: Fault, mesh: bool, seed: int) -> None:
+    """At a twentieth of a step the culprit is the right one or none."""
+    assert meshed(fleet(ranks, fault, 0.05, seed=seed, mesh=mesh)).culprit in (1, None)
+
+
+def test_waits_for_the_neighbours_of_a_slow_link_lead_to_its_rank() -> None:
+    """Ranks of other rows and columns wait for it although they never meet it but at the end."""
+    job = meshed(fleet(16, "link", 0.2, late=5))
+    for rank in (0, 2, 10, 15):
+        waits = job.ranks[rank].waits
+        assert waits
+        assert waits[0].late_rank == 5
+        assert next(iter(waits[0].leaf_ns)) == "collective_transfer"
+        assert waits[0].time_ns > 10 * sum(wait.time_ns for wait in waits[1:])
+
+
+def test_the_larger_of_two_faults_is_named() -> None:
+    """A rank that loads for half of a step costs more than a link that takes a tenth."""
+    builders = fleet(4, "link", 0.1, late=1)
+    late = fleet(4, "loader", 0.5, late=2, mesh=True)
+    slow, loads = meshed(builders), meshed(late)
+    assert (slow.culprit, loads.culprit) == (1, 2)
+    both = replace(loads, links=slow.links)
+    assert both.culprit == 2
+    assert "Rank 2 comes late" in both.verdict(both.charged(budgets(both))).why
+
+
+@pytest.mark.parametrize("ranks", [4, 16])
+@pytest.mark.parametrize("seed", range(5))
+def test_nobody_is_named_on_a_clean_mesh(ranks: int, seed: int) -> None:
+    """Groups whose transfers differ by chance have no slow link."""
+    assert meshed(fleet(ranks, seed=seed, mesh=True)).culprit is None
 
 
 @pytest.mark.parametrize("ranks", [2, 4, 16])

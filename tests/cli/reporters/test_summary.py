@@ -66,6 +66,17 @@ def test_collectives_are_summed_over_ranks(report: Report) -> None:
     rows = collective_rows(report.collectives)
     assert [row.op for row in rows] == ["all_reduce", "broadcast"]
     assert (rows[0].count, rows[0].exposed_ns) == (4 * 244, 4 * 100_000_000)
+    assert (rows[0].link_share, rows[1].link_share) == (0.471, None)
+
+
+def test_collectives_of_different_sizes_stay_apart(report: Report) -> None:
+    """Each size class of an operation has a row."""
+    small = [replace(row, size_class="<64 kB") for row in report.collectives]
+    rows = collective_rows([*report.collectives, *small])
+    assert [(row.op, row.size_class) for row in rows[:2]] == [
+        ("all_reduce", "1-16 MB"),
+        ("all_reduce", "<64 kB"),
+    ]
 
 
 def test_fixes_are_grouped_by_layer_and_ranked(report: Report) -> None:

@@ -125,6 +125,38 @@ def test_fixes_say_what_whose_and_how_much(report: Report) -> None:
     assert fixes.count("saving not known") == 1
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+def test_collectives_show_their_size_and_how_near_the_link_is_to_its_peak(
+    report: Report, width: int
+) -> None:
+    """Both fit into 80 columns, with the whole name of the group."""
+    table = section(shown(report, width), "Collectives")
+    assert re.search(r"all_reduce +default_pg +61 +1-16 MB .* 212 GB/s +47%", table)
+
+
+def test_links_of_unknown_devices_need_no_column(report: Report) -> None:
+    """Nothing to say, nothing shown."""
+    rows = [replace(row, link_share=None) for row in report.collectives]
+    table = section(shown(replace(report, collectives=rows)), "Collectives")
+    assert "212 GB/s" in table
+    assert "link" not in table
+
+
+def test_the_widest_figures_of_collectives_fit(report: Report) -> None:
+    """None is cut at 80 columns, only names are."""
+    wide = replace(
+        report.collectives[0],
+        op="reduce_scatter",
+        group="a group of many ranks",
+        size_class="64 kB-1 MB",
+        count=4 * 1_234,
+        bus_bandwidth=99.9e9,
+        link_share=1.04,
+    )
+    table = section(shown(replace(report, collectives=[wide]), 80), "Collectives")
+    assert re.search(r"reduce_scatter +a g\S*…\S* .*64 kB-1 MB .* 99\.9 GB/s +104%", table)
+
+
 def test_infos_only_when_asked(report: Report) -> None:
     """Infos are counted, and listed with verbose."""
     assert "Clocks differ" not in shown(report)
