@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from perfdiag import __version__
-from perfdiag.classifiers.collectives import collective_rows
+from perfdiag.classifiers.collectives import collective_rows, link_peaks
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.findings import Diagnosed, diagnose_rank
 from perfdiag.classifiers.fixes import concerns, merge_findings, rank_fixes, revalue
@@ -194,7 +194,7 @@ def _report(
         fixes=fixes,
         findings=findings,
         thresholds=thresholds,
-        collectives=[row for item in done for row in collective_rows(item.facts)],
+        collectives=_collectives(done, job),
         replay=replay_row(replay),
         model={},
     )
@@ -214,6 +214,17 @@ def _fixes(
     savings = replay_savings(replay, job.waits, concerns(done))
     worth = {name: saving for name, saving in savings.items() if saving.shows}
     return revalue(fixes, worth), merge_findings(done, without=set(savings) - set(worth))
+
+
+def _collectives(done: list[_Analysed], job: Job) -> list[report.Collective]:
+    """All ranks' collectives, beside the peak of the links of their devices."""
+    hosts = [item.input.host for item in done]
+    rows: list[report.Collective] = []
+    for item in done:
+        device = item.facts.timeline.device
+        name = next((d.name for d in item.input.devices if d.ordinal == device), "")
+        rows += collective_rows(item.facts, link_peaks(name, hosts, job.groups))
+    return rows
 
 
 def _notice_row(notice: Notice, path: str | None) -> report.NoticeRow:

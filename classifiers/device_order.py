@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from perfdiag.classifiers.blocking import LONG_CALL_NS
 from perfdiag.classifiers.facts import RankFacts
+from perfdiag.classifiers.idle import ENOUGH, usual_latency_ns
 from perfdiag.classifiers.intervals import merge
 from perfdiag.profiler.model import Work
 from perfdiag.trace_schemas.recording import ABSENT, Int64s
@@ -28,12 +29,6 @@ unexplained delays, CUDA takes 1 to 5 us between kernels and ROCm up to 20."""
 
 TOLD_NS = 200_000
 """The same where a call says that it waited: collectives take 130 us to begin in a job on V100."""
-
-USUAL_LATENCY_NS = 5_000
-"""From a launching call to its kernel on an idle device, where a trace has too few to tell."""
-
-ENOUGH = 8
-"""Launches onto an idle device that tell how long one takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +122,10 @@ def _seen(work: Work) -> _Seen:
 
 
 def _usual_latency(work: Work, seen: _Seen) -> int:
-    """The median from a launch to its start where the stream was idle."""
+    """From a launch to its start where the stream was idle."""
     idle = seen.linked & ~seen.inside & (seen.own_ns > seen.latency_ns)
     idle &= work.launch_end_ns - work.launch_ts_ns <= LONG_CALL_NS
-    found = seen.latency_ns[idle]
-    return int(np.median(found)) if len(found) >= ENOUGH else USUAL_LATENCY_NS
+    return usual_latency_ns(seen.latency_ns[idle])
 
 
 def _usual_gap(seen: _Seen, queued: Bools) -> int:

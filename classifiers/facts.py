@@ -17,7 +17,7 @@ from perfdiag.trace_schemas.host_ranges import classify_range
 from perfdiag.trace_schemas.notices import Notice
 from perfdiag.trace_schemas.recording import Int64s, Recording
 
-__all__ = ["RankFacts", "Wait", "derive_facts"]
+__all__ = ["RankFacts", "SlowLink", "Wait", "derive_facts"]
 
 Bools = NDArray[np.bool_]
 
@@ -39,6 +39,21 @@ class Wait:
     in_exchange_ns: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class SlowLink:
+    """A link that makes transfers of a rank slow: its own, or that of a rank in its groups.
+
+    Attributes:
+        rank: whose, None where its trace does not say which rank it is.
+        times: as long as elsewhere the groups of that rank transfer.
+        lost: (work,) share of each collective's transfer by which it exceeds that of others.
+    """
+
+    rank: int | None
+    times: float
+    lost: NDArray[np.float64]
+
+
 @dataclass(frozen=True)
 class RankFacts:
     """One rank. What only some diagnoses ask for is derived when the first of them does.
@@ -56,6 +71,7 @@ class RankFacts:
         waits: for whom it waits, None where no other rank's trace tells.
         transfer_ns: (work,) of collectives how long they move data, -1 where it is not known; None
             where no other rank's trace tells.
+        slow_link: the rank whose link makes transfers of this one slow, None where none does.
     """
 
     rank: int | None
@@ -69,6 +85,7 @@ class RankFacts:
     clock_unix_ns: int | None = None
     waits: tuple[Wait, ...] | None = None
     transfer_ns: Int64s | None = None
+    slow_link: "SlowLink | None" = None
 
     @cached_property
     def origins(self) -> Origins:

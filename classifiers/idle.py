@@ -18,13 +18,16 @@ from perfdiag.profiler.model import Model
 from perfdiag.trace_schemas.recording import ABSENT, Int64s
 from perfdiag.trace_schemas.report import LEAVES
 
-__all__ = ["IdlePieces", "attribute_idle"]
+__all__ = ["ENOUGH", "IdlePieces", "attribute_idle", "usual_latency_ns"]
 
 LEAF = {name: code for code, name in enumerate(LEAVES)}
 
 USUAL_LATENCY_NS = 10_000
 """From a launch call to the start of its kernel on an idle device, where the trace does not
 show it: 3 to 12 us on the CUDA and HIP devices whose traces we hold."""
+
+ENOUGH = 8
+"""Launches onto an idle device that tell how long one takes; a choice."""
 
 LONGEST_LATENCY_NS = 100_000
 """No launch takes longer to start a kernel: at most 45 us in the traces that we hold (MTIA). Where
@@ -157,10 +160,18 @@ def _drained(states: HostStates, starts: Int64s, lane: Int64s) -> NDArray[np.boo
 def _latency(found: _Gaps) -> int:
     """How long a launch takes to start its kernel on an idle device: the faster half's median."""
     idle_launch = (found.launch_ns > found.start_ns) & (found.launch_ns < found.end_ns)
-    waits = np.sort((found.end_ns - found.launch_end_ns)[idle_launch])
-    if len(waits) < 8:
+    return usual_latency_ns((found.end_ns - found.launch_end_ns)[idle_launch])
+
+
+def usual_latency_ns(waits_ns: Int64s) -> int:
+    """The median of the faster half of (n,) times from launches to starts on an idle device.
+
+    The slower half may have waited for something else.
+    """
+    if len(waits_ns) < ENOUGH:
         return USUAL_LATENCY_NS
-    return min(int(np.median(waits[: (len(waits) + 1) // 2])), LONGEST_LATENCY_NS)
+    faster = np.sort(waits_ns)[: (len(waits_ns) + 1) // 2]
+    return min(int(np.median(faster)), LONGEST_LATENCY_NS)
 
 
 def _pieces(

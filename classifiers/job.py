@@ -7,7 +7,7 @@ import numpy as np
 
 from perfdiag.classifiers.bubbles import with_bubbles
 from perfdiag.classifiers.clocks import Clocks, align
-from perfdiag.classifiers.facts import RankFacts, Wait
+from perfdiag.classifiers.facts import RankFacts, SlowLink, Wait
 from perfdiag.classifiers.labels import PHRASES, Verdict, add_budgets, judge
 from perfdiag.classifiers.links import CLEARLY, ENOUGH, SlowLinks, find_links
 from perfdiag.classifiers.rendezvous import Meetings, match
@@ -139,8 +139,25 @@ def gather(ranks: Sequence[RankFacts]) -> Job:
     waits, links = find_waits(split, met), find_links(split, met)
     if links.rank is not None:
         waits = waits.with_slow_link(links.rank, links.neighbours)
-    told = [replace(facts, waits=_of_rank(split, waits, i)) for i, facts in enumerate(split)]
+    told = [
+        replace(facts, waits=_of_rank(split, waits, i), slow_link=_link_of(split, links, met, i))
+        for i, facts in enumerate(split)
+    ]
     return Job(tuple(told), waits, clocks, notices, links, _groups(ranks, met), met)
+
+
+def _link_of(
+    ranks: Sequence[RankFacts], links: SlowLinks, met: Meetings, position: int
+) -> SlowLink | None:
+    """The slow link that one rank's transfers suffer from."""
+    if links.rank is None:
+        return None
+    mine = met.rank == position
+    lost = np.zeros(len(ranks[position].model.work.id))
+    lost[met.work[mine]] = links.lost[met.meeting[mine]]
+    if not lost.any():
+        return None
+    return SlowLink(ranks[links.rank].rank, float(links.times[links.rank]), lost)
 
 
 def _groups(ranks: Sequence[RankFacts], met: Meetings) -> dict[str, tuple[int, ...]]:

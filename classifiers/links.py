@@ -8,7 +8,7 @@ tells is the least that one of its groups loses: the published rule for workers 
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median, median_high
 from typing import NamedTuple
 
@@ -46,6 +46,7 @@ class SlowLinks:
         times: (ranks,) as long as elsewhere its groups transfer, 0 where it cannot be told.
         rank: position of the rank whose link is clearly slow; None where none is.
         neighbours: positions of the ranks that share a slow group with it.
+        lost: (m,) share of each meeting's transfer by which the groups of that rank exceed others.
     """
 
     excess_ns: Floats
@@ -53,6 +54,7 @@ class SlowLinks:
     times: Floats
     rank: int | None = None
     neighbours: tuple[int, ...] = ()
+    lost: Floats = field(default_factory=lambda: np.zeros(0))
 
 
 def find_links(ranks: Sequence[RankFacts], met: Meetings) -> SlowLinks:
@@ -81,13 +83,18 @@ def find_links(ranks: Sequence[RankFacts], met: Meetings) -> SlowLinks:
     enough = excess[worst] >= ENOUGH * sum(facts.trusted_ns for facts in ranks) / len(ranks)
     if not (slow[worst] and enough and least[worst] >= CLEARLY * least[second]):
         return found
-    near = {rank for members in groups if worst in members for rank in members} - {worst}
-    return SlowLinks(excess, least, times, worst, tuple(sorted(near)))
+    its = {members: group for members, group in groups.items() if worst in members}
+    near = {rank for members in its for rank in members} - {worst}
+    share = np.zeros(len(met.pairwise))
+    for group in its.values():
+        share[group.meetings] = max(0.0, 1.0 - group.usual_ns / group.taken_ns)
+    return SlowLinks(excess, least, times, worst, tuple(sorted(near)), share)
 
 
 class _Transfer(NamedTuple):
-    """One transfer: what it is like, of whom, how long, and how long each member is exposed."""
+    """One transfer: which, what it is like, of whom, how long, and how exposed each member is."""
 
+    meeting: int
     alike: tuple[str, int, Members]
     members: Members
     time_ns: int
@@ -99,6 +106,7 @@ class _Group:
     """The transfers of a group that can be compared, added up; `exposed_ns`: (ranks,)."""
 
     exposed_ns: Floats
+    meetings: list[int] = field(default_factory=list)
     taken_ns: float = 0.0
     usual_ns: float = 0.0
 
@@ -126,6 +134,7 @@ def _compared(transfers: Iterator[_Transfer], ranks: int) -> dict[Members, _Grou
             group = groups[who]
             group.usual_ns += median_high(others) * len(same)
             group.taken_ns += sum(one.time_ns for one in same)
+            group.meetings += [one.meeting for one in same]
             for one in same:
                 group.exposed_ns[list(who)] += one.exposed_ns
     return groups
@@ -150,7 +159,7 @@ def _transfers(ranks: Sequence[RankFacts], met: Meetings) -> Iterator[_Transfer]
             int(least[meeting]),
             () if met.pairwise[meeting] else form,
         )
-        yield _Transfer(alike, members, int(shortest[meeting]), exposed[rows])
+        yield _Transfer(meeting, alike, members, int(shortest[meeting]), exposed[rows])
 
 
 def _by_arrival(
