@@ -21,9 +21,11 @@ __all__ = ["Claim", "Pieces", "Take", "Verb", "claim"]
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
-Verb = Literal["scale", "overlap", "rebalance"]
-"""How a fix saves time: what takes it becomes shorter, runs beside other work, or takes the rank
-that comes late no longer than the others. See `whatif`."""
+Verb = Literal["scale", "remove", "detach", "overlap", "rebalance"]
+"""How a fix saves time. What takes it becomes shorter (`scale`), runs beside other work
+(`overlap`), or takes the rank that comes late no longer than others (`rebalance`). All that the
+host does in an interval goes, also where a queue of launches hides it (`remove`). Or the host no
+longer waits for the device where that leaves it idle (`detach`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +163,13 @@ class Pieces:
 
     def _inside(self, one: Claim) -> tuple[Bools, Int64s]:
         """(m,) whether a claim holds each piece, and in which of its intervals it lies."""
+        inside, row = self.within(one)
+        return inside & np.isin(self.leaf, [LEAF[name] for name in one.leaves]), row
+
+    def within(self, one: Claim) -> tuple[Bools, Int64s]:
+        """(m,) whether each piece lies in a claim's intervals, whatever its leaf, and in which."""
         row = np.searchsorted(one.start_ns, self.edges_ns[:-1], "right") - 1
-        inside = self.free & (row >= 0) & np.isin(self.leaf, [LEAF[name] for name in one.leaves])
+        inside = self.free & (row >= 0)
         inside[inside] = self.edges_ns[:-1][inside] < one.end_ns[row[inside]]
         return inside, row
 

@@ -39,8 +39,7 @@ def path_shares(program: Program, times: Times, ranks: Sequence[RankFacts]) -> d
     kind = node_classes(program, ranks).tolist()
     starts, ends = start.tolist(), end.tolist()
     total = [0] * len(CLASSES)
-    node = _last(program, end)
-    until = ends[node]
+    node, until = _last(program, times)
     while node != ABSENT and until > begin:
         total[kind[node]] += max(0, until - max(begin, starts[node]))
         until, node = min(until, starts[node]), before[node]
@@ -51,11 +50,15 @@ def path_shares(program: Program, times: Times, ranks: Sequence[RankFacts]) -> d
     return {name: ns / whole for name, ns in zip(CLASSES, total, strict=True) if ns > 0}
 
 
-def _last(program: Program, end: Int64s) -> int:
-    """The node that ends the last step of all ranks."""
-    ends = [np.append(one.work, one.host) for one in program.steps]
-    nodes = np.concatenate(ends)
-    return int(nodes[int(np.argmax(end[nodes]))])
+def _last(program: Program, times: Times) -> tuple[int, int]:
+    """The node with which the last step of all ranks ends, and when that is."""
+    start, end = times.start_ns[0], times.end_ns[0]
+    nodes = np.concatenate([side for one in program.steps for side in (one.work, one.host)])
+    done = np.concatenate(
+        [side for one in program.steps for side in (end[one.work], start[one.host])]
+    )
+    last = int(np.argmax(done))
+    return int(nodes[last]), int(done[last])
 
 
 def _binding(graph: Graph, start: Int64s, end: Int64s) -> Int64s:

@@ -35,7 +35,7 @@ class StepNodes(NamedTuple):
 
     Attributes:
         begin: the node with which the first step begins.
-        host: (steps,) the node with which each ends on the host.
+        host: (steps,) the node that begins where each ends on the host.
         work, step: (w,) nodes of device work, and the row of the step that launched each.
     """
 
@@ -50,7 +50,7 @@ class StepNodes(NamedTuple):
 
     def windows(self, times: Times) -> Int64s:
         """(scenarios, steps) how long steps take: from one completion to the next."""
-        done = times.end_ns[:, self.host].copy()
+        done = times.start_ns[:, self.host]
         np.maximum.at(done.T, self.step, times.end_ns[:, self.work].T)
         done = np.maximum.accumulate(done, axis=1)
         begin = times.start_ns[:, self.begin : self.begin + 1]
@@ -164,7 +164,11 @@ class _Built(NamedTuple):
 
 
 class _Threads(NamedTuple):
-    """The threads of a rank in the graph: by lane, when nodes begin, and the first one's number."""
+    """The threads of a rank in the graph: by lane, when nodes begin, and the first one's number.
+
+    What happens on a thread at some time is told by the start of the node that begins then: the
+    node before may be a wait, which takes no time of its own.
+    """
 
     cuts: dict[int, Int64s]
     base: dict[int, int]
@@ -173,12 +177,6 @@ class _Threads(NamedTuple):
         """(n,) the node of a thread that begins at, or holds, each time."""
         cuts = self.cuts[lane]
         at = np.searchsorted(cuts, times_ns, "right") - 1
-        return self.base[lane] + np.clip(at, 0, len(cuts) - 2)
-
-    def until(self, lane: int, times_ns: Int64s) -> Int64s:
-        """(n,) the node that ends at, or holds, each time."""
-        cuts = self.cuts[lane]
-        at = np.searchsorted(cuts, times_ns, "left") - 1
         return self.base[lane] + np.clip(at, 0, len(cuts) - 2)
 
 
@@ -297,11 +295,9 @@ class _Rank:
         for lane in threads.cuts:
             rows = np.flatnonzero(work.launch_lane == lane)
             long_ = ~order.from_start[rows]
-            source = threads.at(lane, work.launch_ts_ns[rows])
-            source[long_] = threads.until(lane, work.launch_end_ns[rows][long_])
-            self._draft.add_edges(
-                source, first[rows], order.lag_ns[rows], from_start=order.from_start[rows]
-            )
+            since = np.where(long_, work.launch_end_ns[rows], work.launch_ts_ns[rows])
+            source = threads.at(lane, since)
+            self._draft.add_edges(source, first[rows], order.lag_ns[rows], from_start=True)
 
     def _add_waits(self, threads: _Threads, first: Int64s, last: Int64s) -> None:
         blocked = self._blocked
@@ -314,8 +310,8 @@ class _Rank:
             self._draft.add_edges(first[started[by_start]], target[by_start], from_start=True)
             for other in threads.cuts:
                 by = blocked.by_lane[mine] == other
-                source = threads.until(other, blocked.until_ns[mine][by])
-                self._draft.add_edges(source, target[by])
+                source = threads.at(other, blocked.until_ns[mine][by])
+                self._draft.add_edges(source, target[by], from_start=True)
 
     def _add_batches(self, loader: Loader, threads: _Threads) -> None:
         """A loader brings one batch after another, however fast they are asked for."""
@@ -344,7 +340,7 @@ class _Rank:
         inside = (step >= 0) & (launched < steps.host_end_ns[np.maximum(step, 0)])
         return StepNodes(
             int(threads.at(main, steps.host_ts_ns[:1])[0]),
-            threads.until(main, steps.host_end_ns),
+            threads.at(main, steps.host_end_ns),
             last[inside],
             step[inside],
         )

@@ -7,19 +7,21 @@ idle; of waiting for other streams or ranks where it depended on them.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perfdiag.classifiers.budget import LEAF
-from perfdiag.classifiers.claims import Pieces
+from perfdiag.classifiers.claims import Claim, Pieces
 from perfdiag.classifiers.dependencies import Program
 from perfdiag.classifiers.draft import NodeKind
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.findings import Share
 from perfdiag.classifiers.whatif import Change, advance, overlap
 from perfdiag.trace_schemas.recording import Int64s
+from perfdiag.trace_schemas.report import LEAVES
 
 __all__ = ["Effects"]
 
@@ -34,7 +36,8 @@ class _Part(NamedTuple):
     """Nodes, or edges, that some leaves are about.
 
     `start_ns`, `end_ns`: when the time that they stand for was recorded; `length_ns`: how long
-    nodes take in the graph, 0 for edges.
+    nodes take in the graph, 0 for edges; `gained_ns`: what edges gain if all of it is saved, where
+    that is another time.
     """
 
     leaves: tuple[str, ...]
@@ -42,6 +45,7 @@ class _Part(NamedTuple):
     start_ns: Int64s
     end_ns: Int64s
     length_ns: Int64s
+    gained_ns: Int64s | None = None
 
     def change(self, saved_ns: Floats, slowdown: float) -> Change:
         """Nodes take less time, edges wait less long; 1 is no slowdown of what runs beside."""
@@ -49,7 +53,9 @@ class _Part(NamedTuple):
         ids, saved = self.ids[some], saved_ns[some]
         length = self.length_ns[some]
         if not length.any():
-            return advance(ids, saved / slowdown)
+            stands_for = np.maximum(self.end_ns - self.start_ns, 1)[some]
+            gained = stands_for if self.gained_ns is None else self.gained_ns[some]
+            return advance(ids, saved / stands_for * gained / slowdown)
         return overlap(ids, np.minimum(saved / np.maximum(length, 1), 1.0), slowdown)
 
 
@@ -61,17 +67,20 @@ class Effects:
         facts: the rank.
         nodes: parts whose nodes become shorter.
         parts: these, and those whose edges wait less long.
+        waits: edges for which the host waits for the device, with the time that it then idles.
     """
 
     facts: RankFacts
     nodes: tuple[_Part, ...]
     parts: tuple[_Part, ...]
+    waits: _Part
 
     @classmethod
     def of(cls, program: Program, facts: RankFacts, position: int) -> "Effects":
         """Sort the nodes and edges of a rank by the leaves that they explain."""
         nodes = tuple(_node_parts(program, facts, position))
-        return cls(facts, nodes, (*nodes, *_edge_parts(program, facts, position)))
+        edges = _edge_parts(program, facts, position)
+        return cls(facts, nodes, (*nodes, *edges), _waits(program, facts, position))
 
     def changes(self, share: Share, slowdown: Floats) -> tuple[list[Change], ...]:
         """What a finding changes on this rank at least, likely and at most.
@@ -89,13 +98,24 @@ class Effects:
             if one.verb == "rebalance":
                 continue
             mine = rate * (take.claim == number)
+            parts = [part for part in self.parts if set(part.leaves) & set(one.leaves)]
+            if one.verb == "remove":
+                mine, parts = _everything(pieces, one), [self.nodes[0]._replace(leaves=LEAVES)]
+            if one.verb == "detach":
+                _add(found, self.waits, _saved(pieces, mine, self.waits), np.ones(3))
+                mine = mine * _AT_MOST
             beside = slowdown if one.verb == "overlap" else np.ones(3)
-            for part in self.parts:
-                if set(part.leaves) & set(one.leaves):
-                    saved = _saved(pieces, mine, part)
-                    for made, ns, times in zip(found, saved, beside.tolist(), strict=True):
-                        made.append(part.change(ns, times))
+            for part in parts:
+                _add(found, part, _saved(pieces, mine, part), beside)
         return found
+
+    @cached_property
+    def own_ns(self) -> Floats:
+        """(leaves,) time of the rank in each leaf, in steps with a verdict."""
+        timeline, steps = self.facts.timeline, self.facts.model.steps
+        step = np.searchsorted(steps.ts_ns, timeline.edges_ns[:-1], "right") - 1
+        lengths = np.diff(timeline.edges_ns) * self.facts.trusted[step]
+        return np.bincount(timeline.leaf, lengths, len(LEAF)).astype(np.float64)
 
     def rebalanced(self, excess_ns: Floats) -> Iterator[Change]:
         """The rank takes in each leaf as much less as it took more than the others.
@@ -103,7 +123,7 @@ class Effects:
         Args:
             excess_ns: (leaves,) how much longer it took, in all steps with a verdict.
         """
-        own, timeline = _own_time(self.facts), self.facts.timeline
+        own, timeline = self.own_ns, self.facts.timeline
         for part in self.nodes:
             for name in part.leaves:
                 excess, time = excess_ns[LEAF[name]], own[LEAF[name]]
@@ -112,12 +132,22 @@ class Effects:
                     yield part.change(spent * min(1.0, excess / time), 1.0)
 
 
-def _own_time(facts: RankFacts) -> Floats:
-    """(leaves,) time of a rank in each leaf, in steps with a verdict."""
-    timeline, steps = facts.timeline, facts.model.steps
-    counted = facts.trusted[np.searchsorted(steps.ts_ns, timeline.edges_ns[:-1], "right") - 1]
-    lengths = np.diff(timeline.edges_ns) * counted
-    return np.bincount(timeline.leaf, lengths, len(LEAF)).astype(np.float64)
+_AT_MOST = np.array([[0.0], [0.0], [1.0]])
+"""What the host does while the device idles after a wait goes with the wait at most."""
+
+
+def _add(found: tuple[list[Change], ...], part: _Part, saved_ns: Floats, slowdown: Floats) -> None:
+    """Add the changes of one part, at least, likely and at most."""
+    for made, ns, times in zip(found, saved_ns, slowdown.tolist(), strict=True):
+        made.append(part.change(ns, times))
+
+
+def _everything(pieces: Pieces, one: Claim) -> Floats:
+    """(levels, m) share of all pieces in a claim's intervals."""
+    inside, row = pieces.within(one)
+    inside &= pieces.known
+    shares = [np.where(inside, share[row], 0.0) for share in (one.low, one.mid, one.high)]
+    return np.stack(shares) if len(one.start_ns) else np.zeros((3, len(inside)))
 
 
 def _saved(pieces: Pieces, rate: Floats, part: _Part) -> Floats:
@@ -177,3 +207,25 @@ def _edge_parts(program: Program, facts: RankFacts, position: int) -> Iterator[_
     met = np.flatnonzero(into & (nodes.kind[graph.source] == NodeKind.MEETING))
     row = nodes.work[graph.target[met]]
     yield _Part(("collective_wait",), met, work.ts_ns[row], work.end_ns[row], np.zeros_like(met))
+
+
+def _waits(program: Program, facts: RankFacts, position: int) -> _Part:
+    """Edges on which a thread waits for the device, with the idle time that follows.
+
+    If it does not wait it goes on as much earlier as it has waited.
+    """
+    graph, nodes = program.graph, program.nodes
+    blocked = nodes.kind == NodeKind.BLOCKED
+    device = nodes.kind[graph.source] == NodeKind.WORK
+    into = (nodes.rank[graph.target] == position) & (nodes.kind[graph.target] == NodeKind.HOST)
+    edges = np.flatnonzero(into & device & blocked[graph.target - 1])
+    target = graph.target[edges]
+    first = np.flatnonzero(np.diff(blocked.astype(np.int8), prepend=0) > 0)
+    began = nodes.ts_ns[first[np.searchsorted(first, target) - 1]] if len(first) else target
+    until = nodes.ts_ns[target]
+    starts, ends = facts.idle_gaps
+    at = np.searchsorted(ends, until, "right")
+    gap_end = np.append(ends, np.iinfo(np.int64).min)[at]
+    idle = np.append(starts, np.iinfo(np.int64).max)[at] <= until
+    end = np.where(idle, gap_end, until)
+    return _Part(("sync",), edges, until, end, np.zeros_like(edges), until - began)

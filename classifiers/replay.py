@@ -124,8 +124,8 @@ class Replay:
         assert self.program is not None
         steps = self.program.steps
         return self.program.graph.contracted(
-            np.array([one.begin for one in steps], np.int64),
-            np.concatenate([side for one in steps for side in (one.host, one.work)]),
+            np.concatenate([np.append(one.host, one.begin) for one in steps]),
+            np.concatenate([one.work for one in steps]),
         )
 
 

@@ -305,8 +305,8 @@ what was hidden behind it may take up again."""
 class Fix(_Struct, frozen=True, kw_only=True):
     """Something to do, whose it is, and what it is worth.
 
-    `saving_ns_per_step`: mean over the steps with a verdict of `ranks`; the low and the high one
-    hold it nine times in ten if `basis` is `replay`, and are bounds otherwise.
+    `saving_ns_per_step`: mean over the steps with a verdict, of all ranks if `basis` is `replay`;
+    the low and the high one hold it nine times in ten. Otherwise of `ranks`, and they are bounds.
     `saving_after_previous_ns`: mean over the steps of all ranks, after all fixes before it, so that
     these may be added up. `curve_ns`: what 25, 50, 75 and 100 % of the fix save, empty without a
     replay.

@@ -104,7 +104,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     high = 1.0 - 1.0 / limits["faster"]
     low = 0.0 if ahead else min(1.0 - limits["remains"], high)
     claims = [
-        claim(saved, HOST_IDLE, low=low, high=high),
+        claim(saved, HOST_IDLE, low=low, high=high, verb="remove"),
         claim(copies, ["copy"], low=0.0, high=high),
     ]
     return DIAGNOSIS.fires(why, claims, [proof])

@@ -92,7 +92,15 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     )
     return DIAGNOSIS.fires(
         why,
-        [claim(windows(facts), ["sync"], low=(1.0 - limits["some_stay"]) * gained, high=1.0)],
+        [
+            claim(
+                windows(facts),
+                ["sync"],
+                low=(1.0 - limits["some_stay"]) * gained,
+                high=1.0,
+                verb="detach",
+            )
+        ],
         [ask("calls", count, "perfdiag_blocking_calls", api, op, spots=longest(calls, mine))],
     )
 

@@ -78,5 +78,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
         f"Python collects garbage: {count_of(count, 'range')} {name!r}, {spell(total)} in all."
     )
     return DIAGNOSIS.fires(
-        why, [claim(paused, HOST_IDLE, low=1.0 - limits["remains"], high=1.0)], [proof]
+        why,
+        [claim(paused, HOST_IDLE, low=1.0 - limits["remains"], high=1.0, verb="remove")],
+        [proof],
     )

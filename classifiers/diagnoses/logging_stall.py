@@ -92,4 +92,6 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     )
     gone = 1.0 - limits["stays"]
     likely = max(1.0 - 1.0 / limits["rarer"], gone)
-    return DIAGNOSIS.fires(why, [claim(logged, HOST_IDLE, low=gone, mid=likely, high=1.0)], [proof])
+    return DIAGNOSIS.fires(
+        why, [claim(logged, HOST_IDLE, low=gone, mid=likely, high=1.0, verb="remove")], [proof]
+    )

@@ -92,7 +92,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     )
     claims = [
         claim(copies, ["copy"], low=limits["pinned"], high=1.0),
-        claim(refills, ["sync"], low=0.0, high=1.0),
+        claim(refills, ["sync"], low=0.0, high=1.0, verb="detach"),
     ]
     return DIAGNOSIS.fires(
         why, claims, [ask("ns", total, "perfdiag_blocking_copy_ns", spots=longest(work, blocks))]

@@ -97,7 +97,9 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     parts, step = split_by_step(facts, union)
     low = np.where(starting, 0.0, 1.0 - limits["remains"])[step]
     mid = np.where(starting, 0.0, 1.0 - limits["remains"] / 2)[step]
-    return DIAGNOSIS.fires(why, [claim(parts, HOST_IDLE, low=low, mid=mid, high=1.0)], [proof])
+    return DIAGNOSIS.fires(
+        why, [claim(parts, HOST_IDLE, low=low, mid=mid, high=1.0, verb="remove")], [proof]
+    )
 
 
 def _starting(facts: RankFacts, started: float) -> NDArray[np.bool_]:

@@ -109,7 +109,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     claims = [
         claim(copies, ["copy"], low=_beyond(limits["fill"], copies), high=1.0),
         claim(making, HOST_IDLE, low=_beyond(limits["launch"], making), high=1.0),
-        claim(refills, ["sync"], low=0.0, high=1.0),
+        claim(refills, ["sync"], low=0.0, high=1.0, verb="detach"),
     ]
     return DIAGNOSIS.fires(why, claims, [proof])
 

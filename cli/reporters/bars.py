@@ -10,7 +10,16 @@ from rich.text import Text
 
 from perfdiag.trace_schemas.report import LEAF_LABEL, LEAVES, Label
 
-__all__ = ["LABEL_STYLE", "LEAF_TEXT", "Bar", "label_text", "leaves_of", "split_cells", "swatch"]
+__all__ = [
+    "LABEL_STYLE",
+    "LEAF_TEXT",
+    "Bar",
+    "label_bar",
+    "label_text",
+    "leaves_of",
+    "split_cells",
+    "swatch",
+]
 
 LABEL_STYLE: dict[Label, str] = {
     "compute-bound": "#3fa34d",
@@ -71,6 +80,11 @@ def label_text(label: Label) -> Text:
     return Text(label, style=LABEL_STYLE[label])
 
 
+def label_bar(label: Label, cells: int, console: Console) -> Text:
+    """A bar of so many cells that stands for a label on this console."""
+    return Text(_glyph(label, console) * cells, LABEL_STYLE[label])
+
+
 def leaves_of(budget_ns: Mapping[str, int]) -> list[str]:
     """The leaves of a budget that are not zero, in the order of the contract."""
     return [leaf for leaf in LEAVES if budget_ns.get(leaf, 0) > 0]
@@ -91,11 +105,15 @@ def split_cells(budget_ns: Mapping[str, int], cells: int) -> list[tuple[str, int
 
 def swatch(leaf: str, console: Console) -> tuple[str, str]:
     """(glyph, style) that stand for a leaf on this console."""
-    unicode_, ascii_ = _GLYPHS[LEAF_LABEL[leaf]]
+    return _glyph(LEAF_LABEL[leaf], console), _LEAF_STYLE[leaf]
+
+
+def _glyph(label: Label | None, console: Console) -> str:
+    unicode_, ascii_ = _GLYPHS[label]
     if console.options.ascii_only:
-        return ascii_, _LEAF_STYLE[leaf]
+        return ascii_
     has_colour = console.color_system is not None and not console.no_color
-    return "█" if has_colour else unicode_, _LEAF_STYLE[leaf]
+    return "█" if has_colour else unicode_
 
 
 @dataclass(frozen=True)

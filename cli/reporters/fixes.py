@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from perfdiag.cli.reporters import replay
 from perfdiag.cli.reporters.summary import fix_groups, step_count
 from perfdiag.cli.reporters.units import duration, percent, sentence, shorten
 from perfdiag.trace_schemas.report import Fix, Report
@@ -14,12 +15,18 @@ __all__ = ["groups", "note"]
 
 
 def note(report: Report) -> str:
-    """What all fixes together are worth; what two of them share is counted once."""
+    """What all fixes together are worth, time that they share counted once, and by what."""
     together = sum(fix.saving_after_previous_ns for fix in report.fixes)
     if not together:
         return ""
     share = percent(together, _mean_step_ns(report))
-    return f"together {duration(together)} a step ({share}); what fixes share counts once"
+    return f"together {duration(together)} a step ({share}); {_basis(report)}"
+
+
+def _basis(report: Report) -> str:
+    if any(fix.basis != "replay" for fix in report.fixes):
+        return "static bounds, not replayed"
+    return ", ".join(filter(None, ("replayed", replay.error(report.replay))))
 
 
 def groups(report: Report, *, verbose: bool = False) -> RenderableType:
@@ -56,11 +63,16 @@ def _fix(fix: Fix, report: Report, verbose: bool) -> RenderableType:
 
 def _saving(fix: Fix, report: Report) -> Text:
     """Of a mean step of all ranks, like the total above; a fix may concern some of them only."""
-    if fix.saving_ns_per_step <= 0:
+    if not _saves(fix):
         return Text("saving not known", "dim")
     saving_ns = _of_the_job(fix, report)
     text = Text(f"{duration(saving_ns)} a step", "bold green")
     return text.append(f"  {percent(saving_ns, _mean_step_ns(report))}", "green")
+
+
+def _saves(fix: Fix) -> bool:
+    """Alone, or, where something else holds up the steps too, once that is mended."""
+    return max(fix.saving_ns_per_step, fix.saving_after_previous_ns) > 0
 
 
 def _explanation(fix: Fix, report: Report) -> Iterator[tuple[str, str]]:
@@ -68,22 +80,52 @@ def _explanation(fix: Fix, report: Report) -> Iterator[tuple[str, str]]:
     if fix.regions:
         yield "where", _where(fix)
     yield "how", fix.how
-    if fix.saving_ns_per_step > 0:
-        bounds = f"{duration(fix.saving_low_ns)} to {duration(fix.saving_high_ns)}"
+    if _saves(fix):
         whose = _whose(fix, len(report.ranks)) + _when(fix, report)
-        yield "saves", f"{bounds} a step, {fix.confidence:.0%} sure{whose}{_shared(fix, report)}"
+        sure = f"{fix.confidence:.0%} sure{whose}"
+        yield "saves", f"{_interval(fix)}, {sure}{_shared(fix, report)}"
+
+
+def _interval(fix: Fix) -> str:
+    """Between what it lies if it was replayed; else what it cannot exceed."""
+    low, high = duration(fix.saving_low_ns), duration(fix.saving_high_ns)
+    if fix.basis == "replay":
+        return f"{low} to {high} a step"
+    estimate = "" if low == high else f" (low estimate {low})"
+    return f"at most {high} a step{estimate}"
 
 
 def _shared(fix: Fix, report: Report) -> str:
-    """What is left of it once better fixes are made, where they claim part of its time."""
-    left = fix.saving_after_previous_ns
-    if left >= 0.99 * _of_the_job(fix, report):
-        return ""
-    return f"; {duration(left)} beyond the better fixes"
+    """What it saves once better fixes are made, where that is not what it saves alone.
+
+    Less where they share time with it, more where they end what held the steps up as well.
+    """
+    left, alone = fix.saving_after_previous_ns, _of_the_job(fix, report)
+    if left < 0.99 * alone:
+        return f"; {duration(left)} beyond the better fixes"
+    return f"; {duration(left)} after the better fixes" if left > 1.01 * alone else ""
+
+
+PARTS = ("25%", "50%", "75%", "all")
+"""Of a fix, what `curve_ns` is about."""
+
+
+def _curve(fix: Fix) -> Iterator[tuple[str, str]]:
+    """What part of it saves: where that is nearly all, the rest of the work can be spared."""
+    if fix.curve_ns and _saves(fix):
+        saved = zip(PARTS, map(duration, fix.curve_ns), strict=True)
+        parts = [f"{part} {time}" for part, time in saved]
+        yield "curve", ", ".join(parts).replace(" ", " of it saves ", 1)
 
 
 def _of_the_job(fix: Fix, report: Report) -> float:
-    """What it saves of a mean step over all ranks."""
+    """What it saves of a mean step over all ranks.
+
+    Replayed ranks wait for each other, so that the step of all is as much shorter as that of those
+    that it concerns; in a static bound the others stay as they are.
+    """
+    if fix.basis == "replay":
+        return fix.saving_ns_per_step
     steps = [len(rank.steps) for rank in report.ranks if rank.rank in fix.ranks]
     return fix.saving_ns_per_step * sum(steps) / max(1, step_count(report))
 
@@ -98,6 +140,7 @@ def _where(fix: Fix) -> str:
 
 
 def _proof(fix: Fix) -> Iterator[tuple[str, str]]:
+    yield from _curve(fix)
     yield "verify", fix.verify
     yield "refuted", f"if {fix.refuted_by}."
     for one in fix.evidence:

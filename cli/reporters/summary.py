@@ -22,6 +22,7 @@ from perfdiag.trace_schemas.report import (
 
 __all__ = [
     "CollectiveRow",
+    "RankRow",
     "RegionRow",
     "StepRow",
     "collective_rows",
@@ -29,6 +30,7 @@ __all__ = [
     "hotspots",
     "pick_ranks",
     "pick_steps",
+    "rank_rows",
     "region_rows",
     "step_count",
     "step_rows",
@@ -48,6 +50,25 @@ class StepRow:
 
     rank: int | None
     step: Step
+
+
+@dataclass(frozen=True)
+class RankRow:
+    """Times of one rank in a mean step.
+
+    Attributes:
+        rank: its number.
+        step_ns: its window.
+        waits_ns: of that, waiting for other ranks.
+        late_ns: how long the other ranks wait for it, on average.
+        is_culprit: whether it is the one that the job waits for.
+    """
+
+    rank: int | None
+    step_ns: float
+    waits_ns: float
+    late_ns: float
+    is_culprit: bool
 
 
 @dataclass(frozen=True)
@@ -115,6 +136,24 @@ def pick_ranks(report: Report, most: int = MAX_ROWS) -> list[Rank]:
     culprit = [rank for rank in report.ranks if rank.rank == report.job.culprit_rank]
     busiest = sorted(report.ranks, key=own_work_ns, reverse=True)
     return _first(report.ranks, (*culprit, *busiest), most)
+
+
+def rank_rows(report: Report) -> list[RankRow]:
+    """All ranks, in their order."""
+    steps = step_count(report)
+    late: Counter[int | None] = Counter()
+    for rank in report.ranks:
+        late.update({wait.late_rank: wait.time_ns for wait in rank.waits})
+    return [
+        RankRow(
+            rank=rank.rank,
+            step_ns=rank.totals_ns.window / max(1, len(rank.steps)),
+            waits_ns=rank.budget_ns.get("collective_wait", 0) / max(1, len(rank.steps)),
+            late_ns=0 if rank.rank is None else late[rank.rank] / max(1, steps - len(rank.steps)),
+            is_culprit=rank.rank is not None and rank.rank == report.job.culprit_rank,
+        )
+        for rank in report.ranks
+    ]
 
 
 def _first(rows: Sequence[Row], wanted: Iterable[Row], most: int) -> list[Row]:

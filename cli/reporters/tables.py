@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from perfdiag.cli.reporters import strip
 from perfdiag.cli.reporters.bars import Bar, label_text
 from perfdiag.cli.reporters.summary import (
     CollectiveRow,
@@ -40,7 +41,7 @@ _FIGURES = 60
 _WIDE = 110
 """Characters a line from which on a part of the step also shows its longest work."""
 
-Block = tuple[str, str, Table]
+Block = tuple[str, str, RenderableType]
 """A title, a remark, and the table."""
 
 
@@ -52,7 +53,8 @@ def tables(report: Report, console: Console) -> Iterator[Block]:
     phases = [row for row in regions if row.kind == "phase"]
     parts = sorted((r for r in regions if r.kind != "phase"), key=lambda row: -row.dur_ns)
     if len(report.ranks) > 1:
-        yield _ranks(report)
+        title, note, table = _ranks(report)
+        yield title, note, strip.above(table, report, console)
     steps = step_rows(report)
     if len(steps) > 1 or any(row.step.coverage < 1 for row in steps):
         yield _steps(report, name_width)

@@ -9,7 +9,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from perfdiag.cli.reporters import findings, fixes, notices, tables
+from perfdiag.cli.reporters import findings, fixes, notices, replay, tables
 from perfdiag.cli.reporters.bars import (
     LABEL_STYLE,
     LEAF_TEXT,
@@ -52,6 +52,8 @@ def _blocks(report: Report, console: Console, verbose: bool) -> Iterator[Rendera
         yield section("What to do", fixes.note(report), fixes.groups(report, verbose=verbose))
     elif any(finding.status == "quiet" for finding in report.findings):
         yield section("What to do", "nothing was found that is worth doing", Table())
+    if replay.is_told(report):
+        yield section("Replay", replay.note(report), replay.body(report, console))
     if report.findings:
         body = findings.table(report, verbose=verbose)
         yield section("What was looked for", findings.note(report), body)

@@ -10,6 +10,7 @@ from perfdiag.cli.reporters.bars import (
     LABEL_STYLE,
     LEAF_TEXT,
     Bar,
+    label_bar,
     label_text,
     leaves_of,
     split_cells,
@@ -63,6 +64,14 @@ def test_ascii_where_the_terminal_has_no_more() -> None:
 def test_scale_and_widest_limit_the_bar() -> None:
     """A bar that stands for half the longest one is half as long."""
     assert drawn(Bar({"sync": 1}, scale=0.5, widest=30), console()) == "░" * 15 + "\n"
+
+
+def test_the_bar_of_a_label_has_its_glyph_and_colour() -> None:
+    """It is as many cells long as it is told."""
+    bar = label_bar("memory-bound", 3, console())
+    assert (bar.plain, bar.style) == ("▓▓▓", LABEL_STYLE["memory-bound"])
+    assert label_bar("memory-bound", 3, console(colour=True)).plain == "███"
+    assert label_bar("memory-bound", 3, console(encoding="ascii")).plain == "==="
 
 
 def test_an_empty_budget_draws_nothing() -> None:

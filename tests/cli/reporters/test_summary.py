@@ -7,6 +7,7 @@ from perfdiag.cli.reporters.summary import (
     fix_groups,
     pick_ranks,
     pick_steps,
+    rank_rows,
     region_rows,
     step_count,
     step_rows,
@@ -40,6 +41,22 @@ def test_ranks_that_wait_least_are_picked_without_a_culprit(report: Report) -> N
     """The rank with most work of its own is the one to look at."""
     nobody = replace(report, job=replace(report.job, culprit_rank=None))
     assert [rank.rank for rank in pick_ranks(nobody, 1)] == [2]
+
+
+def test_ranks_have_the_times_of_a_mean_step(report: Report) -> None:
+    """Its own, what it waits, and what the others wait for it on average."""
+    rows = rank_rows(report)
+    assert [row.step_ns for row in rows] == [81_050_004.5] * 4
+    assert [row.waits_ns for row in rows] == [16e6, 16e6, 1e6, 16e6]
+    assert [row.late_ns for row in rows] == [0, 0, 12.5e6, 0]
+    assert [row.is_culprit for row in rows] == [False, False, True, False]
+
+
+def test_ranks_without_a_number_are_nobodys_culprit(report: Report) -> None:
+    """A job without a culprit does not accuse a rank that has no number."""
+    nameless = [replace(rank, rank=None) for rank in report.ranks]
+    nobody = replace(report, ranks=nameless, job=replace(report.job, culprit_rank=None))
+    assert not any(row.is_culprit or row.late_ns for row in rank_rows(nobody))
 
 
 def test_regions_are_summed_by_name(report: Report) -> None:

@@ -72,6 +72,7 @@ def test_sections_in_reading_order(report: Report) -> None:
         "Longest work",
         "Collectives",
         "What to do",
+        "Replay",
         "What was looked for",
         "Notices",
     ]
@@ -116,11 +117,11 @@ def test_one_rank_needs_no_rank_table(report: Report) -> None:
 
 
 def test_fixes_say_what_whose_and_how_much(report: Report) -> None:
-    """A fix has its layer, saving, share, bounds, reason and way."""
+    """A fix has its layer, saving, share, interval, reason and way."""
     fixes = shown(report).split("\nWhat to do", 1)[1].split("\n\nNotices")[0]
-    assert re.search(r"Load data in more workers.* 3\.55 ms a step +4\.4%", fixes)
+    assert re.search(r"Load data in more workers.* 14\.2 ms a step +17\.5%", fixes)
     assert "11.4 ms to 15.6 ms a step, 85% sure, on rank 2" in fixes
-    assert "together 15.1 ms a step (18.6%)" in fixes
+    assert "together 19.3 ms a step (23.9%)" in fixes
     assert fixes.index("input-pipeline") < fixes.index("compiler") < fixes.index("collectives")
     assert fixes.count("saving not known") == 1
 
