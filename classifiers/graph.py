@@ -125,7 +125,7 @@ class Graph:
         end = np.empty((max(len(length), len(lag)), self.nodes), np.int64)
         length = np.broadcast_to(length, end.shape)
         for stretch in self.stretches:
-            stretch.time(self, end, length, lag)
+            stretch.time(end, length, lag)
         return Times(end - length, end)
 
 
@@ -155,41 +155,64 @@ class _Stretch(NamedTuple):
     Attributes:
         nodes, edges: the slices of them.
         follows: whether there is a node before the first one on its lane.
-        targets: (k,) nodes with sources, counted from the first; `first`: their first edge, counted
-            likewise.
+        gap_ns: (k,) of the nodes.
+        released: (r,) nodes that something releases, counted from the first; `release_ns`: when.
+        targets: (t,) nodes with sources, likewise; `first`: the first edge of each, likewise.
+        source: (e,) of the edges; `counts`: (e,) 1 where they count from its start.
     """
 
     nodes: slice
     edges: slice
     follows: bool
+    gap_ns: Int64s
+    released: Int64s
+    release_ns: Int64s
     targets: Int64s
     first: Int64s
+    source: Int64s
+    counts: Int64s
 
     @classmethod
     def of(cls, graph: Graph, low: int, high: int) -> "_Stretch":
+        nodes = slice(low, high)
         edges = slice(*np.searchsorted(graph.target, (low, high)).tolist())
         target = graph.target[edges]
         first = np.flatnonzero(np.diff(target, prepend=-1))
-        follows = low > 0 and graph.lane[low - 1] == graph.lane[low]
-        return cls(slice(low, high), edges, follows, target[first] - low, first)
+        released = np.flatnonzero(graph.release_ns[nodes] != NEVER)
+        return cls(
+            nodes,
+            edges,
+            bool(low > 0 and graph.lane[low - 1] == graph.lane[low]),
+            graph.gap_ns[nodes],
+            released,
+            graph.release_ns[nodes][released],
+            target[first] - low,
+            first,
+            graph.source[edges],
+            graph.from_start[edges].astype(np.int64),
+        )
 
-    def time(self, graph: Graph, end: Int64s, length: Int64s, lag: Int64s) -> None:
-        """Fill in the ends of these nodes."""
+    def time(self, end: Int64s, length: Int64s, lag: Int64s) -> None:
+        """Fill in the ends of these nodes.
+
+        Counted from the running sum of lengths, each node ends with the latest of what came in
+        before it: its own start, or that of a node before it.
+        """
         own = length[:, self.nodes]
-        before = np.cumsum(own + graph.gap_ns[self.nodes], axis=1)
-        ready = np.broadcast_to(graph.release_ns[self.nodes], own.shape)
+        before = np.cumsum(own + self.gap_ns, axis=1)
+        start = before - own
+        ready = np.full(own.shape, NEVER)
+        if len(self.released):
+            ready[:, self.released] = self.release_ns - start[:, self.released]
         if len(self.targets):
-            source = graph.source[self.edges]
-            done = end[:, source] + lag[:, self.edges]
-            done -= length[:, source] * graph.from_start[self.edges]
-            ready = ready.copy()
-            latest = np.maximum.reduceat(done, self.first, axis=1)
+            done = end[:, self.source] + lag[:, self.edges] - length[:, self.source] * self.counts
+            latest = np.maximum.reduceat(done, self.first, axis=1) - start[:, self.targets]
             ready[:, self.targets] = np.maximum(ready[:, self.targets], latest)
-        ready = ready + own - before
         if self.follows:
-            last = end[:, self.nodes.start - 1 : self.nodes.start]
-            ready[:, :1] = np.maximum(ready[:, :1], last)
-        end[:, self.nodes] = np.maximum.accumulate(ready, axis=1) + before
+            last = end[:, self.nodes.start - 1]
+            ready[:, 0] = np.maximum(ready[:, 0], last)
+        np.maximum.accumulate(ready, axis=1, out=ready)
+        np.add(ready, before, out=end[:, self.nodes])
 
 
 class _Advance:

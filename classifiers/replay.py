@@ -63,14 +63,18 @@ class Replay:
     @cached_property
     def errors(self) -> Floats:
         """(steps,) how far the replay is off, as shares of all steps that have a verdict."""
-        if self.program is None or self.times is None:
-            return np.empty(0)
-        windows = [one.windows(self.times) for one in self.program.steps]
-        off = [
-            np.abs(windows[i][0] - recorded)[counted] / recorded[counted]
-            for i, (recorded, counted) in enumerate(map(_recorded, self.ranks))
-        ]
+        off = [np.empty(0)]
+        for replayed, facts in zip(self.base_ns, self.ranks, strict=False):
+            recorded, counted = _recorded(facts)
+            off.append(np.abs(replayed - recorded)[counted] / recorded[counted])
         return np.concatenate(off)
+
+    @cached_property
+    def base_ns(self) -> list[Int64s]:
+        """For each rank (steps,) how long its steps take unchanged; empty without a graph."""
+        if self.program is None or self.times is None:
+            return []
+        return [one.windows(self.times)[0] for one in self.program.steps]
 
     @property
     def believed(self) -> bool:
@@ -94,11 +98,12 @@ class Replay:
         if not self.believed or self.program is None:
             return {}
         classes = _resources(self.program, self.ranks)
-        scenarios = [[], *([scale(nodes, 0.5)] for nodes in classes.values())]
-        total = np.zeros(len(scenarios))
-        for facts, windows in zip(self.ranks, self.steps_ns(scenarios), strict=True):
-            total += windows[:, facts.trusted].sum(axis=1)
-        saved = 1.0 - total[1:] / max(1.0, total[0])
+        windows = self.steps_ns([[scale(nodes, 0.5)] for nodes in classes.values()])
+        base, total = 0.0, np.zeros(len(classes))
+        for facts, before, after in zip(self.ranks, self.base_ns, windows, strict=True):
+            base += before[facts.trusted].sum()
+            total += after[:, facts.trusted].sum(axis=1)
+        saved = 1.0 - total / max(1.0, base)
         return dict(zip(classes, np.clip(saved, 0.0, 1.0).tolist(), strict=True))
 
     def steps_ns(self, scenarios: Sequence[Sequence[Change]]) -> list[Int64s]:

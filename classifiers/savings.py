@@ -147,7 +147,7 @@ class _Bench:
 
     def __init__(self, replay: Replay) -> None:
         self._replay = replay
-        self._base = [windows[0] for windows in replay.steps_ns([[]])]
+        self._base = replay.base_ns
         self._everywhere = list(range(len(replay.ranks)))
 
     def alone(
