@@ -5,7 +5,7 @@ longer.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
@@ -49,6 +49,7 @@ class Blocked:
         work: (n,) row of the device work that it waits for the end of, or -1.
         start_of: (n,) row of the device work that it waits for the start of, or -1.
         by_lane: (n,) the thread that it waits for, or -1.
+        batch: (n,) the number of the batch that it waits for, or -1.
     """
 
     lane: Int64s
@@ -57,6 +58,7 @@ class Blocked:
     work: Int64s
     start_of: Int64s
     by_lane: Int64s
+    batch: Int64s
 
     @classmethod
     def of(
@@ -68,19 +70,29 @@ class Blocked:
         work: Int64s | None = None,
         start_of: Int64s | None = None,
         by_lane: Int64s | None = None,
+        batch: Int64s | None = None,
     ) -> "Blocked":
         """Waits of one kind; those that take no time are left out."""
         absent = np.full(len(lane), ABSENT, np.int64)
-        columns = (absent if column is None else column for column in (work, start_of, by_lane))
+        columns = (
+            absent if column is None else column for column in (work, start_of, by_lane, batch)
+        )
         some = until_ns > begin_ns
         return cls(*(column[some] for column in (lane, begin_ns, until_ns, *columns)))
 
     def joined(self, *others: "Blocked") -> "Blocked":
         """These and others together."""
-        names = ("lane", "begin_ns", "until_ns", "work", "start_of", "by_lane")
         return Blocked(
-            *(np.concatenate([getattr(one, name) for one in (self, *others)]) for name in names)
+            *(
+                np.concatenate([getattr(one, each.name) for one in (self, *others)])
+                for each in fields(self)
+            )
         )
+
+    def of_lane(self, lane: int) -> "Blocked":
+        """Those of one thread."""
+        mine = self.lane == lane
+        return Blocked(*(getattr(self, each.name)[mine] for each in fields(self)))
 
 
 def issuing_lanes(facts: RankFacts) -> list[int]:
@@ -97,9 +109,15 @@ def typical_launch_ns(model: Model) -> int:
     return int(np.median(length)) if len(length) else 0
 
 
-def blocked_times(facts: RankFacts) -> Blocked:
-    """All waits of the threads that launch work, batches apart."""
-    return _for_device(facts).joined(_for_queue(facts), _for_threads(facts))
+def blocked_times(facts: RankFacts, loader: "Loader | None") -> Blocked:
+    """All waits of the threads that launch work.
+
+    Args:
+        facts: the rank.
+        loader: what loads for it in processes of its own.
+    """
+    waits = _for_device(facts).joined(_for_queue(facts), _for_threads(facts))
+    return waits if loader is None else waits.joined(_for_batches(loader))
 
 
 def _for_device(facts: RankFacts) -> Blocked:
@@ -226,6 +244,15 @@ def _activity(facts: RankFacts, lane: int) -> tuple[Int64s, Int64s]:
     return merge(
         np.concatenate((hosts.ts_ns[ops], calls.ts_ns[made], marks)),
         np.concatenate((hosts.end_ns[ops], calls.end_ns[made], marks + 1)),
+    )
+
+
+def _for_batches(loader: "Loader") -> Blocked:
+    """Batches that were not there when they were asked for."""
+    rows = np.flatnonzero(loader.waited)
+    lane = np.full(len(rows), loader.lane, np.int64)
+    return Blocked.of(
+        lane, loader.asked_ns[rows] + loader.quick_ns, loader.came_ns[rows], batch=rows
     )
 
 

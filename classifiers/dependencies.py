@@ -13,18 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from perfdiag.classifiers.blocking import (
-    Loader,
-    blocked_times,
-    issuing_lanes,
-    loader_of,
-)
+from perfdiag.classifiers.blocking import Loader, blocked_times, loader_of
 from perfdiag.classifiers.device_order import DeviceOrder, order_devices
 from perfdiag.classifiers.draft import Draft, NodeKind, Nodes
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.graph import NEVER, Graph, Times
-from perfdiag.classifiers.intervals import covered, instants, merge
 from perfdiag.classifiers.rendezvous import Meetings
+from perfdiag.classifiers.threads import Threads, add_threads
 from perfdiag.trace_schemas.recording import ABSENT, Int64s
 
 __all__ = ["Program", "StepNodes", "build_program", "lacking"]
@@ -134,9 +129,8 @@ def _meet(draft: Draft, met: Meetings, ranks: "Sequence[_Built]", shift_ns: Sequ
     hubs = np.empty(len(met.pairwise), np.int64)
     for meetings in _by_participants(met, shift_ns):
         zero = np.zeros(len(meetings), np.int64)
-        hubs[meetings] = draft.add_lane(ABSENT, NodeKind.MEETING, (zero, zero)) + np.arange(
-            len(meetings)
-        )
+        hub = draft.add_lane(ABSENT, NodeKind.MEETING, (zero, zero))
+        hubs[meetings] = hub + np.arange(len(meetings))
     draft.add_edges(arrival, hubs[met.meeting])
     draft.add_edges(hubs[met.meeting], transfer)
 
@@ -163,23 +157,6 @@ class _Built(NamedTuple):
     order: DeviceOrder
 
 
-class _Threads(NamedTuple):
-    """The threads of a rank in the graph: by lane, when nodes begin, and the first one's number.
-
-    What happens on a thread at some time is told by the start of the node that begins then: the
-    node before may be a wait, which takes no time of its own.
-    """
-
-    cuts: dict[int, Int64s]
-    base: dict[int, int]
-
-    def at(self, lane: int, times_ns: Int64s) -> Int64s:
-        """(n,) the node of a thread that begins at, or holds, each time."""
-        cuts = self.cuts[lane]
-        at = np.searchsorted(cuts, times_ns, "right") - 1
-        return self.base[lane] + np.clip(at, 0, len(cuts) - 2)
-
-
 class _Rank:
     """Adds one rank to a graph."""
 
@@ -193,104 +170,52 @@ class _Rank:
     ) -> None:
         self._draft, self._facts, self._position = draft, facts, position
         self._shift, self._meets = int(shift_ns), meets
-        self._blocked, self._loader = blocked_times(facts), loader_of(facts)
+        self._loader = loader_of(facts)
+        self._blocked = blocked_times(facts, self._loader)
         self._order = order_devices(facts)
 
     def add(self) -> _Built:
-        threads = self._add_threads()
+        threads = add_threads(self._draft, self._facts, self._blocked, self._position, self._shift)
         first, last = self._add_streams()
         self._add_launches(threads, first)
         self._draft.add_edges(
             last[self._order.source], first[self._order.target], self._order.cross_ns
         )
         self._add_waits(threads, first, last)
-        if self._loader is not None:
-            self._add_batches(self._loader, threads)
         return _Built(first, last, self._steps(threads, last), self._order)
 
-    def _add_threads(self) -> _Threads:
-        threads = _Threads({}, {})
-        for lane in issuing_lanes(self._facts):
-            cuts = self._cuts(lane)
-            mine = self._blocked.lane == lane
-            begin, until = self._blocked.begin_ns[mine], self._blocked.until_ns[mine]
-            union = merge(begin, until)
-            if self._loader is not None and self._loader.lane == lane:
-                waits = self._loader.waited
-                quick = self._loader.asked_ns[waits] + self._loader.quick_ns
-                union = merge(
-                    np.concatenate((begin, quick)),
-                    np.concatenate((until, self._loader.came_ns[waits])),
-                )
-            waiting = covered(*union, cuts[:-1])
-            started = bool(mine.any() and waiting[0])
-            release = np.full(len(cuts) - 1, NEVER)
-            release[0] = NEVER if started else cuts[0] + self._shift
-            if lane == self._facts.states.main_lane:
-                begin = self._facts.model.steps.host_ts_ns[:1]
-                release[np.searchsorted(cuts, begin)] = begin + self._shift
-            threads.cuts[lane] = cuts
-            threads.base[lane] = self._draft.add_lane(
-                self._position,
-                np.where(waiting, NodeKind.BLOCKED, NodeKind.HOST),
-                (cuts[:-1], cuts[1:]),
-                length_ns=np.where(waiting, 0, np.diff(cuts)),
-                release_ns=release,
-            )
-        return threads
-
-    def _cuts(self, lane: int) -> Int64s:
-        """When a thread's nodes begin and end."""
-        facts, calls = self._facts, self._facts.model.calls
-        mine, by = calls.lane == lane, self._blocked.by_lane == lane
-        here = self._blocked.lane == lane
-        times = [
-            calls.ts_ns[mine],
-            calls.end_ns[mine],
-            self._blocked.begin_ns[here],
-            self._blocked.until_ns[here],
-            self._blocked.until_ns[by],
-        ]
-        active = facts.states.edges.get(lane)
-        times += [] if active is None else [active]
-        if lane == facts.states.main_lane:
-            times += [facts.model.steps.host_ts_ns, facts.model.steps.host_end_ns]
-        if self._loader is not None and self._loader.lane == lane:
-            waits = self._loader.waited
-            times += [self._loader.asked_ns[waits] + self._loader.quick_ns]
-            times += [self._loader.came_ns]
-        cuts = instants(*times)
-        return np.append(cuts, cuts[-1] + 1)
-
     def _add_streams(self) -> tuple[Int64s, Int64s]:
-        """Lanes of device work; what meets others arrives first, and then transfers."""
-        work, order = self._facts.model.work, self._order
+        """Lanes of device work; what meets others arrives first, and then transfers.
+
+        What no launch explains at the head of a stream was launched before the trace began.
+        """
+        work = self._facts.model.work
         first, last = np.empty(len(work.id), np.int64), np.empty(len(work.id), np.int64)
-        length = work.end_ns - work.ts_ns
-        meets = np.zeros(len(work.id), np.bool_)
-        meets[self._meets[0]] = True
-        length[self._meets[0]] = self._meets[1]
+        length, meets = work.end_ns - work.ts_ns, np.zeros(len(work.id), np.bool_)
+        length[self._meets[0]], meets[self._meets[0]] = self._meets[1], True
         for lane in np.unique(work.lane).tolist():
             rows = np.flatnonzero(work.lane == lane)
             twice = np.repeat(rows, 1 + meets[rows])
             fresh = np.diff(twice, prepend=-1) != 0
             arrives = fresh & meets[twice]
-            alone = fresh & (work.launch_id[twice] == ABSENT)
-            alone &= np.arange(len(twice)) == 0
-            base = self._draft.add_lane(
+            gap = np.where(fresh, self._order.gap_ns[twice], 0)
+            release = np.full(len(twice), NEVER)
+            gap[0] = 0
+            if work.launch_id[rows[0]] == ABSENT:
+                release[0] = work.ts_ns[rows[0]] + self._shift
+            at = np.flatnonzero(fresh) + self._draft.add_lane(
                 self._position,
                 np.where(arrives, NodeKind.ARRIVAL, NodeKind.WORK),
                 (work.ts_ns[twice], np.where(arrives, work.ts_ns[twice], work.end_ns[twice])),
                 length_ns=np.where(arrives, 0, length[twice]),
-                gap_ns=np.where(fresh & (np.arange(len(twice)) > 0), order.gap_ns[twice], 0),
-                release_ns=np.where(alone, work.ts_ns[twice] + self._shift, NEVER),
+                gap_ns=gap,
+                release_ns=release,
                 work=twice,
             )
-            at = np.flatnonzero(fresh)
-            first[rows], last[rows] = base + at, base + at + meets[rows]
+            first[rows], last[rows] = at, at + meets[rows]
         return first, last
 
-    def _add_launches(self, threads: _Threads, first: Int64s) -> None:
+    def _add_launches(self, threads: Threads, first: Int64s) -> None:
         work, order = self._facts.model.work, self._order
         for lane in threads.cuts:
             rows = np.flatnonzero(work.launch_lane == lane)
@@ -299,40 +224,40 @@ class _Rank:
             source = threads.at(lane, since)
             self._draft.add_edges(source, first[rows], order.lag_ns[rows], from_start=True)
 
-    def _add_waits(self, threads: _Threads, first: Int64s, last: Int64s) -> None:
-        blocked = self._blocked
+    def _add_waits(self, threads: Threads, first: Int64s, last: Int64s) -> None:
+        """Threads go on when what they wait for is done."""
+        batches = None if self._loader is None else self._add_batches(self._loader)
         for lane in threads.cuts:
-            mine = np.flatnonzero(blocked.lane == lane)
-            target = threads.at(lane, blocked.until_ns[mine])
-            done, started = blocked.work[mine], blocked.start_of[mine]
-            by_end, by_start = done != ABSENT, started != ABSENT
-            self._draft.add_edges(last[done[by_end]], target[by_end])
-            self._draft.add_edges(first[started[by_start]], target[by_start], from_start=True)
+            waits = self._blocked.of_lane(lane)
+            target = threads.at(lane, waits.until_ns)
+            on = waits.work != ABSENT
+            self._draft.add_edges(last[waits.work[on]], target[on])
+            on = waits.start_of != ABSENT
+            self._draft.add_edges(first[waits.start_of[on]], target[on], from_start=True)
+            if batches is not None:
+                on = waits.batch != ABSENT
+                self._draft.add_edges(batches + waits.batch[on], target[on])
             for other in threads.cuts:
-                by = blocked.by_lane[mine] == other
-                source = threads.at(other, blocked.until_ns[mine][by])
-                self._draft.add_edges(source, target[by], from_start=True)
+                on = waits.by_lane == other
+                source = threads.at(other, waits.until_ns[on])
+                self._draft.add_edges(source, target[on], from_start=True)
 
-    def _add_batches(self, loader: Loader, threads: _Threads) -> None:
+    def _add_batches(self, loader: Loader) -> int:
         """A loader brings one batch after another, however fast they are asked for."""
         between = np.diff(loader.came_ns, prepend=loader.came_ns[0])
         usual = int(np.median(between[1:][loader.waited[1:]])) if loader.waited[1:].any() else 0
         there = np.diff(loader.asked_ns, prepend=loader.asked_ns[0])
-        length = np.where(loader.waited, between, np.minimum(usual, there))
-        release = np.full(len(length), NEVER)
+        release = np.full(len(between), NEVER)
         release[0] = loader.came_ns[0] + self._shift
-        base = self._draft.add_lane(
+        return self._draft.add_lane(
             self._position,
             NodeKind.BATCH,
             (loader.asked_ns, loader.came_ns),
-            length_ns=length,
+            length_ns=np.where(loader.waited, between, np.minimum(usual, there)),
             release_ns=release,
         )
-        rows = np.flatnonzero(loader.waited)
-        target = threads.at(loader.lane, loader.came_ns[rows])
-        self._draft.add_edges(base + rows, target)
 
-    def _steps(self, threads: _Threads, last: Int64s) -> StepNodes:
+    def _steps(self, threads: Threads, last: Int64s) -> StepNodes:
         steps, work = self._facts.model.steps, self._facts.model.work
         main = self._facts.states.main_lane
         launched = np.where(work.launch_id != ABSENT, work.launch_ts_ns, work.ts_ns)
