@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.graph import NEVER
-from perfdiag.classifiers.host_states import awaits_its_copy
 from perfdiag.classifiers.intervals import merge
 from perfdiag.profiler.model import Model
 from perfdiag.trace_schemas.host_ranges import classify_range, step_marker
@@ -34,6 +33,9 @@ choice."""
 FULL_QUEUE = 500
 """Work that is launched and not done, from which on a long launch waits for a place in the queue,
 which holds 1,024 kernels on CUDA; half of that, because one launch may fill several places."""
+
+SLOW = 2
+"""Times as long as usual that a launch takes if it waits for a place in the queue; a choice."""
 
 LONG_CALL_NS = 50_000
 """A launch or an allocation that takes longer than this may wait for the device; a choice."""
@@ -103,10 +105,10 @@ def issuing_lanes(facts: RankFacts) -> list[int]:
 
 
 def typical_launch_ns(model: Model) -> int:
-    """How long a launching call takes: the median of those that started work."""
+    """How long a launching call takes that waits for nothing: a tenth of them take less."""
     work = model.work
     length = (work.launch_end_ns - work.launch_ts_ns)[work.launch_id != ABSENT]
-    return int(np.median(length)) if len(length) else 0
+    return int(np.percentile(length, 10)) if len(length) else 0
 
 
 def blocked_times(facts: RankFacts, loader: "Loader | None") -> Blocked:
@@ -130,9 +132,10 @@ def _for_device(facts: RankFacts) -> Blocked:
     work, calls = model.work, model.calls
     lanes = issuing_lanes(facts)
     long_alloc = calls.role.where("alloc") & (calls.end_ns - calls.ts_ns > LONG_CALL_NS)
-    waits = calls.role.where("sync") | awaits_its_copy(model) | long_alloc
+    own = _own_work(model)
+    waits = calls.role.where("sync") | _outlasts(model, own) | long_alloc
     rows = np.flatnonzero(waits & np.isin(calls.lane, lanes))
-    own = _own_work(model, rows)
+    own = own[rows]
     by_end = np.argsort(work.end_ns, kind="stable")
     at = np.searchsorted(work.end_ns[by_end], calls.end_ns[rows], "right") - 1
     source = np.where(own != ABSENT, own, _launched_before(model, by_end, at, calls.ts_ns[rows]))
@@ -144,14 +147,25 @@ def _for_device(facts: RankFacts) -> Blocked:
     return Blocked.of(calls.lane[rows], begin, until, work=source)
 
 
-def _own_work(model: Model, rows: Int64s) -> Int64s:
-    """(n,) the last work that each call launched itself, or -1."""
+def _own_work(model: Model) -> Int64s:
+    """(calls,) the last work that each call launched itself, or -1."""
     work, calls = model.work, model.calls
+    if not len(work.id):
+        return np.full(len(calls.id), ABSENT, np.int64)
     order = np.lexsort((work.end_ns, work.launch_id))
-    at = np.searchsorted(work.launch_id[order], calls.id[rows], "right") - 1
-    row = order[np.maximum(at, 0)] if len(order) else np.full(len(rows), ABSENT, np.int64)
-    mine = (at >= 0) & (work.launch_id[row] == calls.id[rows]) if len(order) else at >= 0
-    return np.where(mine, row, ABSENT)
+    at = np.searchsorted(work.launch_id[order], calls.id, "right") - 1
+    row = order[np.maximum(at, 0)]
+    return np.where((at >= 0) & (work.launch_id[row] == calls.id), row, ABSENT)
+
+
+def _outlasts(model: Model, own: Int64s) -> Bools:
+    """(calls,) copies that are done when their call returns: it has waited for them.
+
+    So do copies to and from pageable memory (CUDA API, "API synchronization behavior").
+    """
+    copies = model.calls.role.where("copy") & (own != ABSENT)
+    done = model.work.end_ns[own] if len(model.work.id) else model.calls.end_ns
+    return np.asarray(copies & (model.calls.end_ns >= done), np.bool_)
 
 
 MOST_BACK = 64
@@ -176,18 +190,18 @@ def _launched_before(model: Model, by_end: Int64s, at: Int64s, before_ns: Int64s
 
 def _for_queue(facts: RankFacts) -> Blocked:
     """Launches that wait for a place in the queue: until some work on their stream starts."""
-    work = facts.model.work
-    rows = np.flatnonzero(work.launch_end_ns - work.launch_ts_ns > LONG_CALL_NS)
+    work, usual = facts.model.work, typical_launch_ns(facts.model)
+    rows = np.flatnonzero(work.launch_end_ns - work.launch_ts_ns > SLOW * usual)
     _, first = np.unique(work.launch_id[rows], return_index=True)
     parts = []
     for lane in np.unique(work.lane[rows]).tolist():
         mine = np.flatnonzero(work.lane == lane)
         calls = rows[first][work.lane[rows[first]] == lane]
-        started = np.searchsorted(work.ts_ns[mine], work.launch_end_ns[calls]) - 1
+        started = np.searchsorted(work.ts_ns[mine], work.launch_end_ns[calls], "right") - 1
         launched = np.searchsorted(np.sort(work.launch_ts_ns[mine]), work.launch_ts_ns[calls])
         full = (launched - started > FULL_QUEUE) & (started >= 0)
         calls, source = calls[full], mine[started[full]]
-        begin = work.launch_ts_ns[calls] + typical_launch_ns(facts.model)
+        begin = work.launch_ts_ns[calls] + usual
         until = np.minimum(work.launch_end_ns[calls], work.ts_ns[source])
         parts.append(Blocked.of(work.launch_lane[calls], begin, until, start_of=source))
     none = np.empty(0, np.int64)

@@ -244,11 +244,11 @@ class _Rank:
 
     def _add_batches(self, loader: Loader) -> int:
         """A loader brings one batch after another, however fast they are asked for."""
-        between = np.diff(loader.came_ns, prepend=loader.came_ns[0])
+        between = np.diff(loader.came_ns, prepend=loader.asked_ns[0])
         usual = int(np.median(between[1:][loader.waited[1:]])) if loader.waited[1:].any() else 0
         there = np.diff(loader.asked_ns, prepend=loader.asked_ns[0])
         release = np.full(len(between), NEVER)
-        release[0] = loader.came_ns[0] + self._shift
+        release[0] = loader.asked_ns[0] + self._shift
         return self._draft.add_lane(
             self._position,
             NodeKind.BATCH,

@@ -35,28 +35,25 @@ COLLECTIVES = ("collective_transfer", "collective_unsplit")
 class _Part(NamedTuple):
     """Nodes, or edges, that some leaves are about.
 
-    `start_ns`, `end_ns`: when the time that they stand for was recorded; `length_ns`: how long
-    nodes take in the graph, 0 for edges; `gained_ns`: what edges gain if all of it is saved, where
-    that is another time.
+    `start_ns`, `end_ns`: when the time that they stand for was recorded; `whole_ns`: what they gain
+    if all of it is saved, for nodes their length; `edges`: whether they are edges.
     """
 
     leaves: tuple[str, ...]
     ids: Int64s
     start_ns: Int64s
     end_ns: Int64s
-    length_ns: Int64s
-    gained_ns: Int64s | None = None
+    whole_ns: Int64s
+    edges: bool
 
     def change(self, saved_ns: Floats, slowdown: float) -> Change:
         """Nodes take less time, edges wait less long; 1 is no slowdown of what runs beside."""
         some = saved_ns > 0
-        ids, saved = self.ids[some], saved_ns[some]
-        length = self.length_ns[some]
-        if not length.any():
+        ids, saved, whole = self.ids[some], saved_ns[some], self.whole_ns[some]
+        if self.edges:
             stands_for = np.maximum(self.end_ns - self.start_ns, 1)[some]
-            gained = stands_for if self.gained_ns is None else self.gained_ns[some]
-            return advance(ids, saved / stands_for * gained / slowdown)
-        return overlap(ids, np.minimum(saved / np.maximum(length, 1), 1.0), slowdown)
+            return advance(ids, saved / stands_for * whole / slowdown)
+        return overlap(ids, np.minimum(saved / np.maximum(whole, 1), 1.0), slowdown)
 
 
 @dataclass(frozen=True)
@@ -173,7 +170,7 @@ def _node_parts(program: Program, facts: RankFacts, position: int) -> Iterator[_
 
     def part(leaves: tuple[str, ...], ids: Int64s) -> _Part:
         length = program.graph.length_ns[ids]
-        return _Part(leaves, ids, nodes.ts_ns[ids], nodes.end_ns[ids], length)
+        return _Part(leaves, ids, nodes.ts_ns[ids], nodes.end_ns[ids], length, edges=False)
 
     kind = nodes.kind[mine]
     host = mine[kind == NodeKind.HOST]
@@ -203,10 +200,12 @@ def _edge_parts(program: Program, facts: RankFacts, position: int) -> Iterator[_
     at = np.searchsorted(idle[1], nodes.ts_ns[target])
     begins = np.append(idle[0], np.iinfo(np.int64).max)[at]
     start = np.minimum(begins, nodes.ts_ns[target])
-    yield _Part(("dependency",), crosses, start, nodes.ts_ns[target], np.zeros_like(crosses))
+    end = nodes.ts_ns[target]
+    yield _Part(("dependency",), crosses, start, end, end - start, edges=True)
     met = np.flatnonzero(into & (nodes.kind[graph.source] == NodeKind.MEETING))
     row = nodes.work[graph.target[met]]
-    yield _Part(("collective_wait",), met, work.ts_ns[row], work.end_ns[row], np.zeros_like(met))
+    start, end = work.ts_ns[row], work.end_ns[row]
+    yield _Part(("collective_wait",), met, start, end, end - start, edges=True)
 
 
 def _waits(program: Program, facts: RankFacts, position: int) -> _Part:
@@ -228,4 +227,4 @@ def _waits(program: Program, facts: RankFacts, position: int) -> _Part:
     gap_end = np.append(ends, np.iinfo(np.int64).min)[at]
     idle = np.append(starts, np.iinfo(np.int64).max)[at] <= until
     end = np.where(idle, gap_end, until)
-    return _Part(("sync",), edges, until, end, np.zeros_like(edges), until - began)
+    return _Part(("sync",), edges, until, end, until - began, edges=True)

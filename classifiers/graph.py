@@ -220,7 +220,7 @@ class _Advance:
 
     def __init__(self, graph: Graph) -> None:
         self._first = np.flatnonzero(np.diff(graph.lane, prepend=-1))
-        self._until = np.append(self._first[1:], graph.nodes).tolist()
+        self._until = np.append(self._first, graph.nodes)[1:].tolist()
         self._next = self._first.tolist()
         row = np.searchsorted(graph.lane[self._first], graph.lane) if graph.nodes else graph.lane
         self._waits: list[list[tuple[int, Int64s, Int64s]]] = [[] for _ in self._next]

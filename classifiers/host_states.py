@@ -12,7 +12,7 @@ from perfdiag.profiler.model import Model
 from perfdiag.trace_schemas.host_ranges import classify_range, step_marker
 from perfdiag.trace_schemas.recording import Int64s
 
-__all__ = ["HostState", "HostStates", "awaits_its_copy"]
+__all__ = ["HostState", "HostStates"]
 
 
 class HostState(IntEnum):
@@ -118,7 +118,7 @@ def _stated(model: Model) -> tuple[Int64s, NDArray[np.int8], Int64s, Int64s]:
     brief = hosts.end_ns - hosts.ts_ns < HIDDEN_BY_QUEUE_NS
     state[(state == HostState.OTHER) & brief] = HostState.BRIEF
     known = state != HostState.NOTHING
-    blocks = calls.role.where("sync") | awaits_its_copy(model)
+    blocks = calls.role.where("sync") | _awaits_its_copy(model)
     call_state = np.where(blocks, HostState.BLOCKED, HostState.DISPATCHING)
     return (
         np.concatenate((hosts.lane[known], calls.lane)),
@@ -131,7 +131,7 @@ def _stated(model: Model) -> tuple[Int64s, NDArray[np.int8], Int64s, Int64s]:
 _TO_HOST = re.compile(r"DtoH|D2H|DeviceToHost", re.IGNORECASE)
 
 
-def awaits_its_copy(model: Model) -> NDArray[np.bool_]:
+def _awaits_its_copy(model: Model) -> NDArray[np.bool_]:
     """(calls,) whether the call of an "asynchronous" copy to the host returns only when it is done.
 
     To pageable memory it does (CUDA API, "API synchronization behavior"): such calls outlast their
