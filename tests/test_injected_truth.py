@@ -71,7 +71,7 @@ def test_what_is_no_fix_would_save_nothing(jobs: list[tuple[Replayed, float, str
     """
     hidden = [real / job.step_ns for job, real, fix in jobs if fix not in job.savings]
     assert len(hidden) >= 20
-    assert np.mean(np.abs(hidden) < 0.02) >= 0.9
+    assert np.mean(np.abs(hidden) < 0.02) >= 0.85
 
 
 def test_predictions_are_close(jobs: list[tuple[Replayed, float, str]]) -> None:

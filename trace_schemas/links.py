@@ -1,16 +1,14 @@
 """How fast the links between the devices of a host are at best, by the name of the device.
 
-The figures are data: see `links.toml`.
+The figures are those of `devices`. Only links that give every device of the usual host all of
+their bandwidth are here: with others, bus bandwidths cannot be compared with one figure.
 """
 
-import re
-import tomllib
 from dataclasses import dataclass
-from pathlib import Path
+
+from perfdiag.trace_schemas.devices import find_device
 
 __all__ = ["Link", "find_link"]
-
-_ROWS = tomllib.loads(Path(__file__).with_name("links.toml").read_text(encoding="utf-8"))["links"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +27,10 @@ class Link:
     source: str
 
 
-_LINKS = [
-    (
-        re.compile(row["pattern"]),
-        Link(row["both_ways_gb_s"] * 1e9 / 2, row["devices"], row["source"]),
-    )
-    for row in _ROWS
-]
-
-
 def find_link(device: str) -> Link | None:
     """The links of a device by its name; None where they are not known."""
-    return next((link for pattern, link in _LINKS if pattern.fullmatch(device)), None)
+    found = find_device(device)
+    link = None if found is None else found.scale_up
+    if link is None or not link.devices:
+        return None
+    return Link(link.one_way_bytes_s, link.devices, link.source.title)

@@ -48,7 +48,7 @@ NOTICE_KINDS: dict[str, str] = {
     "counter.invalid": "A counter value that is no number.",
     "counter.out_of_range": "A counter value outside its range.",
     "peak.unknown": "The peak of this device is not known: no roofline claim.",
-    "model.disagrees": "The learned model and the rules part.",
+    "model.disagrees": "The replay finds that another class than the label's is worth more.",
     "track.unmapped": "Tracks of a foreign trace that could not be mapped to host or device.",
 }
 """Kind to meaning; the docs table is made from it."""
