@@ -9,12 +9,10 @@ from perfdiag import __version__
 from perfdiag.classifiers.collectives import collective_rows, link_peaks
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.findings import Diagnosed, diagnose_rank
-from perfdiag.classifiers.fixes import concerns, merge_findings, rank_fixes, revalue
 from perfdiag.classifiers.job import Job, gather
 from perfdiag.classifiers.labels import add_totals, withheld
+from perfdiag.classifiers.outcome import outcome
 from perfdiag.classifiers.reading import Read, read_all
-from perfdiag.classifiers.replay import Replay, disagreement, replay_job, replay_row
-from perfdiag.classifiers.savings import replay_savings
 from perfdiag.classifiers.thresholds import Diagnoses, Overrides, fingerprint
 from perfdiag.classifiers.verdicts import RankVerdict, judge_rank
 from perfdiag.profiler.engine import EngineName
@@ -173,10 +171,9 @@ def _report(
     done: list[_Analysed], job: Job, skipped: list[Blob], thresholds: report.Thresholds
 ) -> report.Report:
     ranks = [_rank(item, offset) for item, offset in zip(done, _offsets(job), strict=True)]
-    replay = replay_job(job)
     verdict = _job(done, ranks, job)
-    fixes, findings = _fixes([item.diagnosed for item in done], job, replay)
-    several = [*_between_ranks(done), *job.notices, *disagreement(replay, verdict.label)]
+    found = outcome([item.diagnosed for item in done], job, verdict.label)
+    several = [*_between_ranks(done), *job.notices, *found.notices]
     return report.Report(
         version=__version__,
         engine=done[0].engine,
@@ -191,29 +188,13 @@ def _report(
         ],
         job=verdict,
         ranks=ranks,
-        fixes=fixes,
-        findings=findings,
+        fixes=found.fixes,
+        findings=found.findings,
         thresholds=thresholds,
         collectives=_collectives(done, job),
-        replay=replay_row(replay),
+        replay=found.replay,
         model={},
     )
-
-
-def _fixes(
-    done: list[Diagnosed], job: Job, replay: Replay
-) -> tuple[list[report.Fix], list[report.Finding]]:
-    """The fixes and all findings.
-
-    Fixes are worth what the replayed job says, and none if that is too little; where the job cannot
-    be replayed, they are worth at most what the budget holds.
-    """
-    fixes = rank_fixes(done)
-    if not replay.believed or not fixes:
-        return fixes, merge_findings(done)
-    savings = replay_savings(replay, job.waits, concerns(done))
-    worth = {name: saving for name, saving in savings.items() if saving.shows}
-    return revalue(fixes, worth), merge_findings(done, without=set(savings) - set(worth))
 
 
 def _collectives(done: list[_Analysed], job: Job) -> list[report.Collective]:

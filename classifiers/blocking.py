@@ -15,7 +15,7 @@ from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.graph import NEVER
 from perfdiag.classifiers.intervals import merge
 from perfdiag.profiler.model import Model
-from perfdiag.trace_schemas.host_ranges import classify_range, step_marker
+from perfdiag.trace_schemas.host_ranges import classify_range, marks_step
 from perfdiag.trace_schemas.recording import ABSENT, Int64s
 
 __all__ = ["Blocked", "Loader", "blocked_times", "issuing_lanes", "loader_of", "typical_launch_ns"]
@@ -44,6 +44,8 @@ LONG_CALL_NS = 50_000
 @dataclass(frozen=True, slots=True)
 class Blocked:
     """Times in which host threads wait.
+
+    A wait for what is there already takes no time, but would if the thread came earlier.
 
     Attributes:
         lane: (n,) of the thread.
@@ -74,13 +76,11 @@ class Blocked:
         by_lane: Int64s | None = None,
         batch: Int64s | None = None,
     ) -> "Blocked":
-        """Waits of one kind; those that take no time are left out."""
+        """Waits of one kind."""
         absent = np.full(len(lane), ABSENT, np.int64)
-        columns = (
-            absent if column is None else column for column in (work, start_of, by_lane, batch)
-        )
-        some = until_ns > begin_ns
-        return cls(*(column[some] for column in (lane, begin_ns, until_ns, *columns)))
+        given = (work, start_of, by_lane, batch)
+        on = [absent if column is None else column for column in given]
+        return cls(lane, begin_ns, np.maximum(until_ns, begin_ns), *on)
 
     def joined(self, *others: "Blocked") -> "Blocked":
         """These and others together."""
@@ -136,6 +136,8 @@ def _for_device(facts: RankFacts) -> Blocked:
     waits = calls.role.where("sync") | _outlasts(model, own) | long_alloc
     rows = np.flatnonzero(waits & np.isin(calls.lane, lanes))
     own = own[rows]
+    if len(own) and len(work.id):
+        own[work.end_ns[own] > calls.end_ns[rows]] = ABSENT
     by_end = np.argsort(work.end_ns, kind="stable")
     at = np.searchsorted(work.end_ns[by_end], calls.end_ns[rows], "right") - 1
     source = np.where(own != ABSENT, own, _launched_before(model, by_end, at, calls.ts_ns[rows]))
@@ -143,6 +145,8 @@ def _for_device(facts: RankFacts) -> Blocked:
     rows, source, own = rows[found], source[found], own[found]
     launched = np.minimum(calls.ts_ns[rows] + typical_launch_ns(model), work.ts_ns[source])
     begin = np.where(own != ABSENT, np.maximum(launched, calls.ts_ns[rows] + 1), calls.ts_ns[rows])
+    drained = work.end_ns[source] <= begin
+    begin = np.where(drained, calls.end_ns[rows], begin)
     until = np.clip(work.end_ns[source], begin, calls.end_ns[rows])
     return Blocked.of(calls.lane[rows], begin, until, work=source)
 
@@ -181,7 +185,7 @@ def _launched_before(model: Model, by_end: Int64s, at: Int64s, before_ns: Int64s
         if not len(open_):
             break
         row = by_end[at[open_]]
-        launched = np.where(work.launch_id[row] != ABSENT, work.launch_ts_ns[row], work.ts_ns[row])
+        launched = np.where(work.launch_id[row] != ABSENT, work.launch_ts_ns[row], NEVER)
         fits = launched < before_ns[open_]
         found[open_[fits]] = row[fits]
         at[open_] -= 1
@@ -251,9 +255,7 @@ def _activity(facts: RankFacts, lane: int) -> tuple[Int64s, Int64s]:
     if lane == facts.states.main_lane:
         steps = facts.model.steps
         marks = np.concatenate((steps.host_ts_ns, steps.host_end_ns))
-    ops = (
-        (hosts.lane == lane) & hosts.kind.where("host_op") & ~hosts.name.map(_marks_step, np.bool_)
-    )
+    ops = (hosts.lane == lane) & hosts.kind.where("host_op") & ~hosts.name.map(marks_step, np.bool_)
     made = calls.lane == lane
     return merge(
         np.concatenate((hosts.ts_ns[ops], calls.ts_ns[made], marks)),
@@ -262,12 +264,10 @@ def _activity(facts: RankFacts, lane: int) -> tuple[Int64s, Int64s]:
 
 
 def _for_batches(loader: "Loader") -> Blocked:
-    """Batches that were not there when they were asked for."""
-    rows = np.flatnonzero(loader.waited)
-    lane = np.full(len(rows), loader.lane, np.int64)
-    return Blocked.of(
-        lane, loader.asked_ns[rows] + loader.quick_ns, loader.came_ns[rows], batch=rows
-    )
+    """Batches, from when they are asked for until they come."""
+    lane = np.full(len(loader.waited), loader.lane, np.int64)
+    quick = np.where(loader.waited, loader.asked_ns + loader.quick_ns, loader.came_ns)
+    return Blocked.of(lane, quick, loader.came_ns, batch=np.arange(len(lane)))
 
 
 class Loader(NamedTuple):
@@ -302,7 +302,3 @@ def loader_of(facts: RankFacts) -> Loader | None:
     length = ends - starts
     quick = min(int(length.min()), HANDED_OVER_NS)
     return Loader(lane, starts, ends, length > 2 * max(quick, 1), quick)
-
-
-def _marks_step(name: str) -> bool:
-    return step_marker(name) is not None

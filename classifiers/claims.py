@@ -37,6 +37,7 @@ class Claim:
         leaves: nanoseconds of other leaves inside the intervals are not meant.
         low, mid, high: (n,) share of each interval's nanoseconds that the fix saves.
         verb: how it saves them.
+        threads: lanes whose work goes, where the verb is `remove`.
     """
 
     start_ns: Int64s
@@ -46,6 +47,7 @@ class Claim:
     mid: Floats
     high: Floats
     verb: Verb = "scale"
+    threads: tuple[int, ...] = ()
 
 
 def claim(
@@ -56,6 +58,7 @@ def claim(
     high: ArrayLike,
     mid: ArrayLike | None = None,
     verb: Verb = "scale",
+    threads: Iterable[int] = (),
 ) -> Claim:
     """Make a claim on intervals, which may overlap and come in any order.
 
@@ -66,6 +69,7 @@ def claim(
         high: share that is saved at most.
         mid: share that is likely; halfway unless stated.
         verb: how the fix saves it.
+        threads: lanes whose work goes, where the verb is `remove`.
     """
     starts, ends = intervals
     likely = _middle(low, high) if mid is None else mid
@@ -78,7 +82,7 @@ def claim(
         return np.asarray(_share(share, len(order))[order][some], np.float64)
 
     shares = (kept(low), kept(likely), kept(high))
-    return Claim(starts[some], ends[order][some], tuple(leaves), *shares, verb)
+    return Claim(starts[some], ends[order][some], tuple(leaves), *shares, verb, tuple(threads))
 
 
 def _middle(low: ArrayLike, high: ArrayLike) -> Floats:

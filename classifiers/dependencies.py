@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perfdiag.classifiers.blocking import Loader, blocked_times, loader_of
 from perfdiag.classifiers.device_order import DeviceOrder, order_devices
@@ -106,8 +107,17 @@ def build_program(
     ]
     if met is not None:
         _meet(draft, met, built, shift_ns)
-    graph, nodes = draft.finish()
+    graph, nodes = draft.finish(_possible)
     return Program(graph, nodes, tuple(b.steps for b in built), tuple(b.order for b in built))
+
+
+def _possible(nodes: Nodes, source: Int64s, target: Int64s) -> NDArray[np.bool_]:
+    """(e,) whether what an edge comes from was recorded before what it leads to.
+
+    Records that begin before their cause are told in notices; edges from them would close circles.
+    """
+    alike = nodes.rank[source] == nodes.rank[target]
+    return np.asarray(~alike | (nodes.ts_ns[source] <= nodes.ts_ns[target]), np.bool_)
 
 
 def _transfers(met: Meetings | None, position: int) -> tuple[Int64s, Int64s]:
@@ -127,7 +137,7 @@ def _meet(draft: Draft, met: Meetings, ranks: "Sequence[_Built]", shift_ns: Sequ
         arrival[mine] = built.first[met.work[mine]]
         transfer[mine] = built.last[met.work[mine]]
     hubs = np.empty(len(met.pairwise), np.int64)
-    for meetings in _by_participants(met, shift_ns):
+    for meetings in _by_channel(met, shift_ns):
         zero = np.zeros(len(meetings), np.int64)
         hub = draft.add_lane(ABSENT, NodeKind.MEETING, (zero, zero))
         hubs[meetings] = hub + np.arange(len(meetings))
@@ -135,16 +145,16 @@ def _meet(draft: Draft, met: Meetings, ranks: "Sequence[_Built]", shift_ns: Sequ
     draft.add_edges(hubs[met.meeting], transfer)
 
 
-def _by_participants(met: Meetings, shift_ns: Sequence[int]) -> list[Int64s]:
-    """Meetings of the same ranks, in the order in which the last of them came."""
+def _by_channel(met: Meetings, shift_ns: Sequence[int]) -> list[Int64s]:
+    """Meetings of the same ranks in one process group, in the order in which the last came."""
     if not len(met.meeting):
         return []
     came = np.maximum.reduceat(met.start_ns + np.array(shift_ns, np.int64)[met.rank], met.first)
-    who: dict[bytes, list[int]] = {}
+    who: dict[tuple[int, bytes], list[int]] = {}
     bounds = np.append(met.first, len(met.meeting)).tolist()
-    for meeting in np.argsort(came, kind="stable").tolist():
+    for meeting in np.lexsort((met.work[met.first], came)).tolist():
         ranks = met.rank[bounds[meeting] : bounds[meeting + 1]]
-        who.setdefault(ranks.tobytes(), []).append(meeting)
+        who.setdefault((int(met.group[meeting]), ranks.tobytes()), []).append(meeting)
     return [np.array(meetings, np.int64) for meetings in who.values()]
 
 
@@ -226,7 +236,7 @@ class _Rank:
 
     def _add_waits(self, threads: Threads, first: Int64s, last: Int64s) -> None:
         """Threads go on when what they wait for is done."""
-        batches = None if self._loader is None else self._add_batches(self._loader)
+        batches = None if self._loader is None else self._add_batches(self._loader, threads)
         for lane in threads.cuts:
             waits = self._blocked.of_lane(lane)
             target = threads.at(lane, waits.until_ns)
@@ -242,20 +252,30 @@ class _Rank:
                 source = threads.at(other, waits.until_ns[on])
                 self._draft.add_edges(source, target[on], from_start=True)
 
-    def _add_batches(self, loader: Loader) -> int:
-        """A loader brings one batch after another, however fast they are asked for."""
-        between = np.diff(loader.came_ns, prepend=loader.asked_ns[0])
-        usual = int(np.median(between[1:][loader.waited[1:]])) if loader.waited[1:].any() else 0
-        there = np.diff(loader.asked_ns, prepend=loader.asked_ns[0])
-        release = np.full(len(between), NEVER)
-        release[0] = loader.asked_ns[0] + self._shift
-        return self._draft.add_lane(
+    def _add_batches(self, loader: Loader, threads: Threads) -> int:
+        """A loader brings one batch after another, however fast they are asked for.
+
+        While the thread waits it is busy all the time. Where it never is for two batches on end,
+        nothing shows when it began with one: that takes its time from when it is asked for, as do
+        batches that are there already.
+        """
+        before = np.append(loader.asked_ns[:1], loader.came_ns[:-1])
+        taken = loader.came_ns - before
+        follows = loader.waited & np.append(False, loader.waited[:-1])
+        chained = loader.waited & (np.arange(len(taken)) > 0) & follows.any()
+        usual = np.median(taken[follows]).astype(np.int64) if follows.any() else 0
+        length = np.where(follows, taken, np.minimum(taken, usual))
+        base = self._draft.add_lane(
             self._position,
             NodeKind.BATCH,
             (loader.asked_ns, loader.came_ns),
-            length_ns=np.where(loader.waited, between, np.minimum(usual, there)),
-            release_ns=release,
+            length_ns=np.where(chained, length, loader.came_ns - loader.asked_ns),
+            gap_ns=np.where(chained, taken - length, 0),
         )
+        asked = np.flatnonzero(~chained)
+        source = threads.at(loader.lane, loader.asked_ns[asked])
+        self._draft.add_edges(source, base + asked, from_start=True)
+        return base
 
     def _steps(self, threads: Threads, last: Int64s) -> StepNodes:
         steps, work = self._facts.model.steps, self._facts.model.work

@@ -24,8 +24,11 @@ __all__ = ["DeviceOrder", "order_devices"]
 Bools = NDArray[np.bool_]
 
 PROMPT_NS = 20_000
-"""Work starts this soon after what it waited for; a choice: two thirds of HTA's cut-off would hide
-unexplained delays, CUDA takes 1 to 5 us between kernels and ROCm up to 20."""
+"""Work starts this soon after what it waited for. A choice: CUDA takes 1 to 5 us between kernels,
+ROCm up to 20."""
+
+LATE = 3
+"""Times the usual latency up to which a launch alone explains when work starts; a choice."""
 
 TOLD_NS = 200_000
 """The same where a call says that it waited: collectives take 130 us to begin in a job on V100."""
@@ -75,7 +78,7 @@ def order_devices(facts: RankFacts) -> DeviceOrder:
     work = facts.model.work
     seen = _seen(work)
     usual = _usual_latency(work, seen)
-    most = max(3 * usual, PROMPT_NS)
+    most = max(LATE * usual, PROMPT_NS)
     ready = seen.linked & ~seen.inside
     queued = ready & (seen.before != ABSENT) & (seen.latency_ns - seen.own_ns >= usual)
     follows = ~ready | (queued & (seen.own_ns <= PROMPT_NS))
@@ -199,6 +202,7 @@ def _guessed(work: Work, open_: Bools) -> tuple[Int64s, Int64s]:
     row = by_end[np.maximum(at, 0)] if len(by_end) else target
     fits = (at >= 0) & (work.ts_ns[target] - work.end_ns[row] <= PROMPT_NS)
     fits &= (work.ts_ns[row] < work.ts_ns[target]) & (work.lane[row] != work.lane[target])
+    fits &= (work.device[row] == work.device[target]) & _launched_first(work, row, target)
     return row[fits], target[fits]
 
 
@@ -210,13 +214,21 @@ def _crowded(facts: RankFacts, open_: Bools, ready_ns: Int64s) -> tuple[Int64s, 
     """
     work = facts.model.work
     target = np.flatnonzero(open_)
-    busy = merge(work.ts_ns, work.end_ns)
-    at = np.maximum(np.searchsorted(busy[0], work.ts_ns[target], "right") - 1, 0)
-    since = busy[0][at] if len(busy[0]) else target
-    held = since <= ready_ns[target] + PROMPT_NS
+    since = np.full(len(target), np.iinfo(np.int64).max)
+    for device in np.unique(work.device[target]).tolist():
+        here, mine = work.device == device, work.device[target] == device
+        begins, _ = merge(work.ts_ns[here], work.end_ns[here])
+        at = np.searchsorted(begins, work.ts_ns[target[mine]], "right") - 1
+        since[mine] = np.append(begins, since[:1])[at]
     row = _running(work, target)
-    fits = held & (row != ABSENT)
+    fits = (since <= ready_ns[target] + PROMPT_NS) & (row != ABSENT)
+    fits &= _launched_first(work, row, target)
     return row[fits], target[fits]
+
+
+def _launched_first(work: Work, row: Int64s, target: Int64s) -> Bools:
+    """(n,) whether some work was launched before other work: it cannot have waited for it else."""
+    return np.asarray(work.launch_ts_ns[row] <= work.launch_ts_ns[target], np.bool_)
 
 
 def _running(work: Work, target: Int64s) -> Int64s:

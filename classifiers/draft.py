@@ -1,5 +1,6 @@
 """A dependency graph in the making: lanes and edges, added one after another."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
@@ -11,6 +12,8 @@ from perfdiag.classifiers.graph import NEVER, Graph
 from perfdiag.trace_schemas.recording import ABSENT, Int64s
 
 __all__ = ["Draft", "NodeKind", "Nodes"]
+
+Bools = NDArray[np.bool_]
 
 
 class NodeKind(IntEnum):
@@ -36,12 +39,14 @@ class Nodes(NamedTuple):
     Attributes:
         kind: a `NodeKind`.
         rank: position of the rank; of a meeting -1.
+        thread: lane of the rank's trace, of nodes of threads; else -1.
         ts_ns, end_ns: as recorded, on the rank's own clock.
         work: row of the rank's `Work`, or -1.
     """
 
     kind: NDArray[np.int8]
     rank: Int64s
+    thread: Int64s
     ts_ns: Int64s
     end_ns: Int64s
     work: Int64s
@@ -66,6 +71,7 @@ class Draft:
         gap_ns: ArrayLike = 0,
         release_ns: ArrayLike = NEVER,
         work: ArrayLike = ABSENT,
+        thread: int = ABSENT,
     ) -> int:
         """Add a lane of nodes in their order; returns the number of the first.
 
@@ -77,10 +83,11 @@ class Draft:
             gap_ns: least time after the node before.
             release_ns: earliest start.
             work: row of device work.
+            thread: the trace's number of the lane, of a thread.
         """
         start, end = times_ns
         length = end - start if length_ns is None else length_ns
-        columns = (self.lanes, length, gap_ns, release_ns, kind, rank, start, end, work)
+        columns = (self.lanes, length, gap_ns, release_ns, kind, rank, thread, start, end, work)
         self._nodes.append([np.broadcast_to(np.asarray(c, np.int64), start.shape) for c in columns])
         first = self.count
         self.count += len(start)
@@ -101,12 +108,21 @@ class Draft:
             [np.broadcast_to(np.asarray(c, np.int64), source.shape) for c in columns]
         )
 
-    def finish(self) -> tuple[Graph, Nodes]:
-        """The graph, and what its nodes stand for."""
+    def finish(self, possible: Callable[[Nodes, Int64s, Int64s], Bools]) -> tuple[Graph, Nodes]:
+        """The graph, and what its nodes stand for.
+
+        Args:
+            possible: which edges may stay, by their sources and targets.
+        """
         nodes = [np.concatenate(column) for column in zip(*self._nodes, strict=True)]
         none = np.empty(0, np.int64)
         edges = [np.concatenate((none, *column)) for column in zip(*self._edges, strict=True)]
         source, target, lag, from_start = edges or [none] * 4
-        lane, length, gap, release, kind, rank, start, end, work = nodes
+        lane, length, gap, release, kind, rank, thread, start, end, work = nodes
+        known = Nodes(kind.astype(np.int8), rank, thread, start, end, work)
+        kept = possible(known, source, target)
+        source, target, lag, from_start = (
+            column[kept] for column in (source, target, lag, from_start)
+        )
         graph = Graph(lane, length, gap, release, source, target, lag, from_start.astype(np.bool_))
-        return graph, Nodes(kind.astype(np.int8), rank, start, end, work)
+        return graph, known

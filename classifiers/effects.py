@@ -64,12 +64,14 @@ class Effects:
         facts: the rank.
         nodes: parts whose nodes become shorter.
         parts: these, and those whose edges wait less long.
+        thread: of each node of the first part, those of threads.
         waits: edges for which the host waits for the device, with the time that it then idles.
     """
 
     facts: RankFacts
     nodes: tuple[_Part, ...]
     parts: tuple[_Part, ...]
+    thread: Int64s
     waits: _Part
 
     @classmethod
@@ -77,7 +79,8 @@ class Effects:
         """Sort the nodes and edges of a rank by the leaves that they explain."""
         nodes = tuple(_node_parts(program, facts, position))
         edges = _edge_parts(program, facts, position)
-        return cls(facts, nodes, (*nodes, *edges), _waits(program, facts, position))
+        thread = program.nodes.thread[nodes[0].ids]
+        return cls(facts, nodes, (*nodes, *edges), thread, _waits(program, facts, position))
 
     def changes(self, share: Share, slowdown: Floats) -> tuple[list[Change], ...]:
         """What a finding changes on this rank at least, likely and at most.
@@ -97,7 +100,7 @@ class Effects:
             mine = rate * (take.claim == number)
             parts = [part for part in self.parts if set(part.leaves) & set(one.leaves)]
             if one.verb == "remove":
-                mine, parts = _everything(pieces, one), [self.nodes[0]._replace(leaves=LEAVES)]
+                mine, parts = _everything(pieces, one), [self._of_threads(one.threads)]
             if one.verb == "detach":
                 _add(found, self.waits, _saved(pieces, mine, self.waits), np.ones(3))
                 mine = mine * _AT_MOST
@@ -113,6 +116,13 @@ class Effects:
         step = np.searchsorted(steps.ts_ns, timeline.edges_ns[:-1], "right") - 1
         lengths = np.diff(timeline.edges_ns) * self.facts.trusted[step]
         return np.bincount(timeline.leaf, lengths, len(LEAF)).astype(np.float64)
+
+    def _of_threads(self, threads: tuple[int, ...]) -> _Part:
+        """All that some threads do."""
+        host = self.nodes[0]
+        mine = np.isin(self.thread, threads)
+        start, end = host.start_ns[mine], host.end_ns[mine]
+        return _Part(LEAVES, host.ids[mine], start, end, host.whole_ns[mine], edges=False)
 
     def rebalanced(self, excess_ns: Floats) -> Iterator[Change]:
         """The rank takes in each leaf as much less as it took more than the others.

@@ -17,12 +17,20 @@ from numpy.typing import NDArray
 
 from perfdiag.trace_schemas.recording import Int64s
 
-__all__ = ["NEVER", "Contracted", "Graph", "Times"]
+__all__ = ["NEVER", "CircleError", "Contracted", "Graph", "Times"]
 
 Bools = NDArray[np.bool_]
 
 NEVER = -(1 << 60)
 """A time before all others: of nodes that nothing releases."""
+
+
+class CircleError(ValueError):
+    """Nodes of a graph wait for each other."""
+
+    def __init__(self) -> None:
+        """Say so."""
+        super().__init__("nodes depend on each other in a circle")
 
 
 class Times(NamedTuple):
@@ -71,7 +79,7 @@ class Graph:
         """The nodes in an order in which they can be timed.
 
         Raises:
-            ValueError: nodes depend on each other in a circle.
+            CircleError: nodes wait for each other.
         """
         return [_Stretch.of(self, low, high) for low, high in _Advance(self).order()]
 
@@ -118,7 +126,7 @@ class Graph:
             lag_ns: (scenarios, e) lags of edges, in the graph's order; likewise.
 
         Raises:
-            ValueError: nodes depend on each other in a circle.
+            CircleError: nodes wait for each other.
         """
         length = self.length_ns[None] if length_ns is None else length_ns
         lag = self.lag_ns[None] if lag_ns is None else lag_ns
@@ -255,8 +263,7 @@ class _Advance:
             queue.extend(sorted(fresh))
             queued |= fresh
         if self._next != self._until:
-            msg = "nodes depend on each other in a circle"
-            raise ValueError(msg)
+            raise CircleError
 
     def _limit(self, lane: int) -> int:
         """The first node of a lane that must still wait."""

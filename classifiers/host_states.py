@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from perfdiag.classifiers.intervals import covered, instants, merge
 from perfdiag.profiler.model import Model
-from perfdiag.trace_schemas.host_ranges import classify_range, step_marker
+from perfdiag.trace_schemas.host_ranges import classify_range, marks_step
 from perfdiag.trace_schemas.recording import Int64s
 
 __all__ = ["HostState", "HostStates"]
@@ -111,7 +111,7 @@ def _stated(model: Model) -> tuple[Int64s, NDArray[np.int8], Int64s, Int64s]:
     state = hosts.name.map(_named_state, np.int8)
     unnamed = state == HostState.NOTHING
     # Old traces write their step markers as operators, and a step is no activity.
-    dispatches = hosts.kind.where("host_op") & ~hosts.name.map(_marks_step, np.bool_)
+    dispatches = hosts.kind.where("host_op") & ~hosts.name.map(marks_step, np.bool_)
     state[unnamed & dispatches] = HostState.DISPATCHING
     state[unnamed & hosts.kind.where("overhead")] = HostState.PROFILER
     state[(state == HostState.PROFILER) & hosts.kind.where("host_op")] = HostState.DISPATCHING
@@ -149,10 +149,6 @@ def _awaits_its_copy(model: Model) -> NDArray[np.bool_]:
 
 def _named_state(name: str) -> HostState:
     return _ACTIVITY_STATE.get(classify_range(name), HostState.NOTHING)
-
-
-def _marks_step(name: str) -> bool:
-    return step_marker(name) is not None
 
 
 def _main_lane(model: Model) -> int:

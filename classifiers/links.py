@@ -76,7 +76,7 @@ def find_links(ranks: Sequence[RankFacts], met: Meetings) -> SlowLinks:
             continue
         lost = [group.lost_ns(rank) for group in mine]
         excess[rank], least[rank] = sum(lost), min(lost)
-        times[rank] = sum(group.taken_ns for group in mine) / sum(g.usual_ns for g in mine)
+        times[rank] = sum(g.taken_ns for g in mine) / max(1.0, sum(g.usual_ns for g in mine))
         slow[rank] = all(group.taken_ns >= SLOWER * group.usual_ns for group in mine)
     found = SlowLinks(excess, least, times)
     worst, second = np.argsort(-least, kind="stable")[:2].tolist()
@@ -87,7 +87,7 @@ def find_links(ranks: Sequence[RankFacts], met: Meetings) -> SlowLinks:
     near = {rank for members in its for rank in members} - {worst}
     share = np.zeros(len(met.pairwise))
     for group in its.values():
-        share[group.meetings] = max(0.0, 1.0 - group.usual_ns / group.taken_ns)
+        share[group.meetings] = max(0.0, 1.0 - group.usual_ns / max(1.0, group.taken_ns))
     return SlowLinks(excess, least, times, worst, tuple(sorted(near)), share)
 
 

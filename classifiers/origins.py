@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfdiag.profiler.model import Hosts, Model
-from perfdiag.trace_schemas.host_ranges import step_marker
+from perfdiag.trace_schemas.host_ranges import marks_step
 from perfdiag.trace_schemas.recording import ABSENT, Int64s
 
 __all__ = ["Origins"]
@@ -52,7 +52,7 @@ class Origins:
         call_op = up.first(calls.parent_id, is_op)
         around = _at(up.first(calls.parent_id, np.ones(len(is_op), bool)), call)
         op = _at(call_op, call)
-        outermost = _outermost(parent, is_op & ~hosts.name.map(_marks_step, np.bool_))
+        outermost = _outermost(parent, is_op & ~hosts.name.map(marks_step, np.bool_))
         call_top = _at(outermost, call_op)
         return cls(hosts, call, op, around, _at(outermost, op), call_op, call_top, parent)
 
@@ -128,7 +128,3 @@ def _outermost(parent: Int64s, is_op: Bools) -> Int64s:
         found = np.where(_at(is_op, above, missing=False), above, found)
         above = _at(parent, above)
     return found
-
-
-def _marks_step(name: str) -> bool:
-    return step_marker(name) is not None

@@ -33,6 +33,7 @@ class Meetings:
         work: (n,) row of the rank's `Work`.
         start_ns, end_ns: (n,) on the rank's own clock.
         pairwise: (m,) whether it is a transfer between two ranks.
+        group: (m,) number of its process group.
         complete: (m,) whether the traces of all its ranks are there, as far as they say how many
             they are.
         unmatched: collectives of ranks that meet others, without a partner.
@@ -44,6 +45,7 @@ class Meetings:
     start_ns: Int64s
     end_ns: Int64s
     pairwise: Bools
+    group: Int64s
     complete: Bools
     unmatched: int
 
@@ -134,6 +136,7 @@ def _meetings(
     world = max((facts.world_size or 0 for facts in ranks), default=0)
     wanted = [sizes[key] if sizes[key] > 0 else (world or len(found)) for key, found in met.items()]
     there = [len(found) for found in met.values()]
+    groups: dict[str, int] = {}
     return Meetings(
         meeting,
         rank,
@@ -141,6 +144,7 @@ def _meetings(
         starts,
         ends,
         np.array([key[1] in PAIRWISE for key in met], bool),
+        np.array([groups.setdefault(key[0], len(groups)) for key in met], np.int64),
         np.array(there, np.int64) >= np.array(wanted, np.int64),
         total - len(rows),
     )

@@ -12,14 +12,14 @@ from perfdiag.classifiers.critical_path import CLASSES, node_classes, path_share
 from perfdiag.classifiers.dependencies import Program, build_program, lacking
 from perfdiag.classifiers.draft import NodeKind
 from perfdiag.classifiers.facts import RankFacts
-from perfdiag.classifiers.graph import Contracted, Times
+from perfdiag.classifiers.graph import CircleError, Contracted, Times
 from perfdiag.classifiers.job import Job
 from perfdiag.classifiers.whatif import Change, apply, scale
 from perfdiag.trace_schemas import report
 from perfdiag.trace_schemas.notices import Notice
 from perfdiag.trace_schemas.recording import Int64s
 
-__all__ = ["MOST_ERROR", "Replay", "disagreement", "replay_job", "replay_row"]
+__all__ = ["MOST_ERROR", "Replay", "disagreement", "replay_job", "replay_row", "without_replay"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -151,17 +151,21 @@ def _recorded(facts: RankFacts) -> tuple[Int64s, Bools]:
 def replay_job(job: Job) -> Replay:
     """Build the graph of a job, and time it unchanged."""
     ranks = job.ranks
-    contention = fit_contention(ranks)
     reasons = [_of_rank(facts, lacking(facts), several=len(ranks) > 1) for facts in ranks]
     reason = next(filter(None, reasons), "")
     if reason:
-        return Replay(ranks, None, None, reason, contention)
+        return without_replay(job, reason)
     shift = [0] * len(ranks) if job.clocks is None else job.clocks.shift_ns.tolist()
     program = build_program(ranks, job.met, shift)
     try:
-        return Replay(ranks, program, program.graph.replay(), "", contention)
-    except ValueError as error:
-        return Replay(ranks, None, None, f"Its {error}.", contention)
+        return Replay(ranks, program, program.graph.replay(), "", fit_contention(ranks))
+    except CircleError as error:
+        return without_replay(job, f"Its {error}.")
+
+
+def without_replay(job: Job, reason: str) -> Replay:
+    """A job that is not replayed, and why, as a sentence."""
+    return Replay(job.ranks, None, None, reason, Contention(1.0, 1.0, 0))
 
 
 def _of_rank(facts: RankFacts, reason: str, *, several: bool) -> str:
@@ -212,7 +216,8 @@ def replay_row(replay: Replay) -> report.Replay:
 
 def _why(replay: Replay, error: report.ReplayError | None) -> str:
     if error is None:
-        return f"Savings are static bounds: the job cannot be replayed. {replay.lacks}"
+        lacks = replay.lacks or "No step takes any time."
+        return f"Savings are static bounds: the job cannot be replayed. {lacks}"
     off = f"off by {error.median:.2%} of a step (median), {error.max:.2%} at most"
     if not replay.believed:
         return (

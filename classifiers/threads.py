@@ -61,6 +61,7 @@ def add_threads(
             (cuts[:-1], cuts[1:]),
             length_ns=np.where(waiting, 0, np.diff(cuts)),
             release_ns=release,
+            thread=lane,
         )
     return threads
 

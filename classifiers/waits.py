@@ -176,6 +176,8 @@ class _Totals:
         return self._until(end_ns) - self._until(start_ns)
 
     def _until(self, moment: int) -> Floats:
+        if not len(self._leaf):
+            return np.zeros(len(LEAVES))
         moment = int(np.clip(moment, self._edges[0], self._edges[-1]))
         at = min(int(np.searchsorted(self._edges, moment, "right")) - 1, len(self._leaf) - 1)
         total = np.array(self._before[at], np.float64)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-__all__ = ["ACTIVITIES", "STEP_RULES", "StepMarker", "classify_range", "step_marker"]
+__all__ = ["ACTIVITIES", "STEP_RULES", "StepMarker", "classify_range", "marks_step", "step_marker"]
 
 _TABLE = tomllib.loads(Path(__file__).with_name("host_ranges.toml").read_text(encoding="utf-8"))
 
@@ -64,6 +64,11 @@ def step_marker(name: str) -> StepMarker | None:
         if found := pattern.search(name):
             return _marker(rule, family, found)
     return None
+
+
+def marks_step(name: str) -> bool:
+    """Whether a range of this name marks a step."""
+    return step_marker(name) is not None
 
 
 def _marker(rule: str, family: str, found: re.Match[str]) -> StepMarker:

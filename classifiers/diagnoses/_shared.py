@@ -38,6 +38,7 @@ __all__ = [
     "spell",
     "split_by_step",
     "step_at",
+    "threads_of",
     "union_of",
     "windows",
     "within",
@@ -179,6 +180,12 @@ def idle_before(facts: RankFacts, chosen: NDArray[np.bool_]) -> Intervals:
 def host_time(facts: RankFacts, state: HostState) -> Intervals:
     """The union over all host lanes of the times in one state."""
     return joined(*(by[state] for by in facts.states.unions.values()))
+
+
+def threads_of(facts: RankFacts, ranges: NDArray[np.bool_]) -> list[int]:
+    """The lanes of some ranges of the host, by (hosts,) which."""
+    lanes: list[int] = np.unique(facts.model.hosts.lane[ranges]).tolist()
+    return lanes
 
 
 def lane_name(facts: RankFacts, lane: int) -> str:

@@ -43,6 +43,7 @@ from perfdiag.classifiers.diagnoses._shared import (
     per_step,
     share_of,
     spell,
+    threads_of,
     union_of,
 )
 from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits, Threshold
@@ -104,7 +105,9 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     high = 1.0 - 1.0 / limits["faster"]
     low = 0.0 if ahead else min(1.0 - limits["remains"], high)
     claims = [
-        claim(saved, HOST_IDLE, low=low, high=high, verb="remove"),
+        claim(
+            saved, HOST_IDLE, low=low, high=high, verb="remove", threads=threads_of(facts, saves)
+        ),
         claim(copies, ["copy"], low=0.0, high=high),
     ]
     return DIAGNOSIS.fires(why, claims, [proof])

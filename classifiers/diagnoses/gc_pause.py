@@ -34,6 +34,7 @@ from perfdiag.classifiers.diagnoses._shared import (
     ranges,
     share_of,
     spell,
+    threads_of,
     union_of,
 )
 from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits, Threshold
@@ -79,6 +80,15 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     )
     return DIAGNOSIS.fires(
         why,
-        [claim(paused, HOST_IDLE, low=1.0 - limits["remains"], high=1.0, verb="remove")],
+        [
+            claim(
+                paused,
+                HOST_IDLE,
+                low=1.0 - limits["remains"],
+                high=1.0,
+                verb="remove",
+                threads=threads_of(facts, pauses),
+            )
+        ],
         [proof],
     )

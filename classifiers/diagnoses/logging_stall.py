@@ -39,6 +39,7 @@ from perfdiag.classifiers.diagnoses._shared import (
     ranges,
     share_of,
     spell,
+    threads_of,
     union_of,
 )
 from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits, Threshold
@@ -93,5 +94,17 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     gone = 1.0 - limits["stays"]
     likely = max(1.0 - 1.0 / limits["rarer"], gone)
     return DIAGNOSIS.fires(
-        why, [claim(logged, HOST_IDLE, low=gone, mid=likely, high=1.0, verb="remove")], [proof]
+        why,
+        [
+            claim(
+                logged,
+                HOST_IDLE,
+                low=gone,
+                mid=likely,
+                high=1.0,
+                verb="remove",
+                threads=threads_of(facts, logs),
+            )
+        ],
+        [proof],
     )

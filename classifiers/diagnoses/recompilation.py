@@ -41,6 +41,7 @@ from perfdiag.classifiers.diagnoses._shared import (
     share_of,
     spell,
     split_by_step,
+    threads_of,
     union_of,
 )
 from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits, Threshold
@@ -98,7 +99,19 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     low = np.where(starting, 0.0, 1.0 - limits["remains"])[step]
     mid = np.where(starting, 0.0, 1.0 - limits["remains"] / 2)[step]
     return DIAGNOSIS.fires(
-        why, [claim(parts, HOST_IDLE, low=low, mid=mid, high=1.0, verb="remove")], [proof]
+        why,
+        [
+            claim(
+                parts,
+                HOST_IDLE,
+                low=low,
+                mid=mid,
+                high=1.0,
+                verb="remove",
+                threads=threads_of(facts, compiles),
+            )
+        ],
+        [proof],
     )
 
 

@@ -54,7 +54,8 @@ def links(
     spans = [(ranks[r].model.work.ts_ns[w], ranks[r].model.work.end_ns[w]) for _, r, w in rows]
     start, end = np.array(spans, np.int64).T
     flags = np.full(len(durations_us), pairs), np.ones(len(durations_us), bool)
-    met = Meetings(meeting, rank, work, start, end, *flags, 0)
+    group = np.zeros(len(durations_us), np.int64)
+    met = Meetings(meeting, rank, work, start, end, flags[0], group, flags[1], 0)
     return find_links(split_timelines(ranks, met), met)
 
 

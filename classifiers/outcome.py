@@ -1,0 +1,58 @@
+"""What comes of a job's findings: the fixes and their worth, by replay where it can be told."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from perfdiag.classifiers.findings import Diagnosed
+from perfdiag.classifiers.fixes import concerns, merge_findings, rank_fixes, revalue
+from perfdiag.classifiers.job import Job
+from perfdiag.classifiers.replay import (
+    Replay,
+    disagreement,
+    replay_job,
+    replay_row,
+    without_replay,
+)
+from perfdiag.classifiers.savings import replay_savings, worthwhile
+from perfdiag.trace_schemas import report
+from perfdiag.trace_schemas.notices import Notice
+
+__all__ = ["Outcome", "outcome"]
+
+
+class Outcome(NamedTuple):
+    """Fixes, all findings, the replay that they rest on, and what is to be known of it."""
+
+    fixes: list[report.Fix]
+    findings: list[report.Finding]
+    replay: report.Replay
+    notices: tuple[Notice, ...]
+
+
+def outcome(ranks: Sequence[Diagnosed], job: Job, label: report.Label) -> Outcome:
+    """Replay a job, and say what its fixes are worth.
+
+    Args:
+        ranks: what was found on each.
+        job: all of them together.
+        label: what its budget says.
+    """
+    try:
+        return _outcome(ranks, job, label, replay_job(job))
+    except Exception as error:  # noqa: BLE001 - a broken replay must not cost the report
+        broken = f"It broke ({type(error).__name__}: {error}), which is a fault of perfdiag."
+        return _outcome(ranks, job, label, without_replay(job, broken))
+
+
+def _outcome(ranks: Sequence[Diagnosed], job: Job, label: report.Label, replay: Replay) -> Outcome:
+    """Fixes are worth what the replayed job says, and none if that is too little.
+
+    Where the job cannot be replayed, they are worth at most what the budget holds.
+    """
+    fixes, findings = rank_fixes(ranks), merge_findings(ranks)
+    if replay.believed and fixes:
+        savings = replay_savings(replay, job.waits, concerns(ranks))
+        worth = worthwhile(savings)
+        fixes = revalue(fixes, worth)
+        findings = merge_findings(ranks, without=set(savings) - set(worth))
+    return Outcome(fixes, findings, replay_row(replay), disagreement(replay, label))
