@@ -17,7 +17,7 @@ from perfdiag.profiler.sources.perfetto import PerfettoOptions, read_perfetto
 from perfdiag.profiler.steps import Step, find_steps
 from perfdiag.profiler.trace_writer import VERDICT_ONLY, MetaSlice, TraceOptions, write_trace
 from perfdiag.trace_schemas.errors import InputError
-from perfdiag.trace_schemas.recording import Recording
+from perfdiag.trace_schemas.recording import KeepArgs, Recording
 
 __all__ = [
     "EngineStart",
@@ -55,8 +55,14 @@ class ReadOptions:
     time_range_ns: tuple[int, int] | None = None
 
 
-def read_blob(blob: Blob, options: ReadOptions, *, keep_args: bool = False) -> Recording:
+def read_blob(blob: Blob, options: ReadOptions, *, keep_args: KeepArgs = False) -> Recording:
     """Read one input of any format and normalise it.
+
+    Args:
+        blob: the input.
+        options: how to read it.
+        keep_args: the original arguments as JSON text: of all events, of none, or of operators with
+            recorded inputs.
 
     Raises:
         InputError: it is no trace that perfdiag reads.

@@ -21,6 +21,7 @@ __all__ = [
     "Unit",
     "find_source",
     "find_unit",
+    "is_known_unit",
     "rate_unit",
 ]
 
@@ -125,6 +126,7 @@ _PREFIXES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _PREFIXED = re.compile(r"([KkMGTgt]?)([a-z]+)(/[a-z]+)?")
 """Nsight Compute scales whatever it prints: `Mbyte`, `Ghz`, `Tbyte/second`, `Kinst`."""
 _SCALED = {"byte": "bytes", "hz": "Hz", "inst": "inst", "cycle": "cycle", "sector": "sector"}
+_ALSO = {"prometheus": ("dcgm",)}  # exporters serve DCGM's fields under DCGM's names
 _RATES = {"bytes": "bytes/s", "J": "W", "s": "ratio", "count": "1/s", "": "1/s"}
 
 
@@ -138,8 +140,12 @@ def find_unit(symbol: str) -> Unit:
     if match and match[2] in _SCALED:
         per = (match[3] or "").replace("/second", "/s")
         return Unit(_SCALED[match[2]] + per, _PREFIXES[match[1].lower()], 1)
-    loose = [unit for name, unit in _UNITS.items() if name.casefold() == text.casefold()]
-    return loose[0] if len(set(loose)) == 1 else Unit(text, 1, 1)
+    return Unit(text, 1, 1)
+
+
+def is_known_unit(symbol: str) -> bool:
+    """Whether `symbol` is a unit of the vocabulary, or such a unit with a prefix."""
+    return symbol in _UNITS or find_unit(symbol) != Unit(symbol, 1, 1)
 
 
 def rate_unit(base: str) -> str:
@@ -149,7 +155,10 @@ def rate_unit(base: str) -> str:
 
 @cache
 def _sources(tool: str) -> Mapping[str, SourceName]:
-    rows: dict[str, list[str]] = _DATA["sources"].get(tool, {})
+    tables = _DATA["sources"]
+    rows: dict[str, list[str]] = {}
+    for table in (*_ALSO.get(tool, ()), tool):
+        rows |= tables.get(table, {})
     return {
         name.casefold(): SourceName(METRICS[row[0]], find_unit(row[1]), len(row) > 2)
         for name, row in rows.items()

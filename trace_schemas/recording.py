@@ -24,6 +24,7 @@ __all__ = [
     "Device",
     "Int32s",
     "Int64s",
+    "KeepArgs",
     "Kind",
     "Lane",
     "ProcessGroup",
@@ -154,6 +155,9 @@ class Slices:
             raw_args=None if raw is None else [raw[i] for i in index.tolist()],
         )
 
+
+KeepArgs = bool | Literal["inputs"]
+"""Which original arguments a source keeps: all, none, or those of operators with their inputs."""
 
 ARG_TYPES: dict[str, type] = {
     "bytes": int,

@@ -26,6 +26,7 @@ from perfdiag.trace_schemas.recording import (
     ArgColumn,
     Clock,
     Int64s,
+    KeepArgs,
     Kind,
     Lane,
     Recording,
@@ -43,12 +44,13 @@ class KinetoOptions:
 
     Attributes:
         unit: unit of `ts` and `dur` (`ns`, `us`, `ms`); the format says `us`.
-        keep_args: keep the original arguments of every event as JSON text.
+        keep_args: keep the original arguments as JSON text: of all events, of none, or of operators
+            with recorded inputs.
         time_range_ns: keep only what lies in this part of the trace, from its first event on.
     """
 
     unit: str = "us"
-    keep_args: bool = False
+    keep_args: KeepArgs = False
     time_range_ns: tuple[int, int] | None = None
 
 
@@ -152,7 +154,7 @@ def _within(piece: TimedEvents, span: Span) -> TimedEvents:
 
 
 def _add(
-    columns: _Columns, lanes: _Lanes, trace: ChromeTrace, piece: TimedEvents, keep_args: bool
+    columns: _Columns, lanes: _Lanes, trace: ChromeTrace, piece: TimedEvents, keep_args: KeepArgs
 ) -> None:
     kind = _kinds(tuple(trace.strings.texts()))[piece.category]
     columns.ts_ns.append(piece.ts_ns)
@@ -164,9 +166,21 @@ def _add(
     for shape, rows in _shapes(trace, piece, kind):
         columns.args.append(decode_args([piece.args[i] for i in rows.tolist()], shape))
         columns.arg_rows.append(rows + columns.count)
-    if keep_args:
+    if keep_args == "inputs":
+        columns.raw += _inputs(piece, kind)
+    elif keep_args:
         columns.raw += [None if len(bytes(a)) <= 2 else bytes(a) for a in piece.args]
     columns.count += len(kind)
+
+
+def _inputs(piece: TimedEvents, kind: NDArray[np.int8]) -> list[bytes | None]:
+    """The arguments of operators whose inputs were recorded."""
+    found: list[bytes | None] = [None] * len(kind)
+    for row in np.flatnonzero(kind == Kind.HOST_OP).tolist():
+        text = bytes(piece.args[row])
+        if b'"Input' in text:
+            found[row] = text
+    return found
 
 
 def _shapes(

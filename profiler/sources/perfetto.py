@@ -10,7 +10,7 @@ from perfdiag.profiler.sources.perfetto_foreign import read_foreign
 from perfdiag.profiler.wire import read_varint
 from perfdiag.trace_schemas.errors import EngineError, InputError
 from perfdiag.trace_schemas.notices import Notice
-from perfdiag.trace_schemas.recording import Recording
+from perfdiag.trace_schemas.recording import KeepArgs, Recording
 
 __all__ = ["PerfettoOptions", "read_perfetto"]
 
@@ -45,7 +45,7 @@ class PerfettoOptions:
     deadline_s: float = 600.0
     device_track: str | None = None
     step_marker: str | None = None
-    keep_args: bool = False
+    keep_args: KeepArgs = False
 
 
 def read_perfetto(
@@ -75,7 +75,7 @@ def read_perfetto(
         else:
             session.query("INCLUDE PERFETTO MODULE perfdiag.adapter;")
             recording = read_foreign(
-                session, path, step_marker=how.step_marker, keep_args=how.keep_args
+                session, path, step_marker=how.step_marker, keep_args=how.keep_args is True
             )
     cut = _truncation(data)
     if not len(recording.slices) and not recording.counters:

@@ -17,6 +17,7 @@ from perfdiag.trace_schemas.recording import (
     Counter,
     Device,
     Int64s,
+    KeepArgs,
     Kind,
     Lane,
     ProcessGroup,
@@ -36,15 +37,16 @@ ORDER BY id
 """
 _ARGS = "SELECT * FROM _canonical_arg WHERE key != 'raw_args'"
 _RAW_ARGS = "SELECT id, string_value FROM _canonical_arg WHERE key = 'raw_args'"
+_INPUTS = _RAW_ARGS + """ AND string_value GLOB '*"Input*'"""
 
 
-def read_canonical(session: Session, path: str, *, keep_args: bool = False) -> Recording:
+def read_canonical(session: Session, path: str, *, keep_args: KeepArgs = False) -> Recording:
     """The recording behind a canonical trace, as it was when it was written.
 
     Args:
         session: holds the trace; the module `perfdiag.canonical` is included.
         path: what the user named.
-        keep_args: read the original arguments too.
+        keep_args: read the original arguments too, or only those of operators with recorded inputs.
 
     Raises:
         InputError: the trace holds several ranks, or lacks a fact that every one has.
@@ -184,7 +186,7 @@ def _counters(facts: Sequence[_Fact], session: Session) -> list[Counter]:
 _KINDS = {kind.name.lower(): kind for kind in Kind}
 
 
-def _slices(session: Session, strings: _Strings, keep_args: bool) -> Slices:
+def _slices(session: Session, strings: _Strings, keep_args: KeepArgs) -> Slices:
     table = session.query("SELECT * FROM _canonical_slice ORDER BY id")
     ids = table.ints("id")
     dense, args = _arguments(session.query(_ARGS), ids, strings)
@@ -201,7 +203,7 @@ def _slices(session: Session, strings: _Strings, keep_args: bool) -> Slices:
         correlation=dense["correlation"],
         external_id=dense["external_id"],
         args=args,
-        raw_args=_raw_args(session.query(_RAW_ARGS), ids) if keep_args else None,
+        raw_args=_raw_args(session, ids, keep_args),
     )
 
 
@@ -239,7 +241,10 @@ def _arguments(
     return dense, {name: columns[name] for name in ARG_TYPES if name in columns}
 
 
-def _raw_args(table: Table, ids: Int64s) -> list[bytes | None]:
+def _raw_args(session: Session, ids: Int64s, keep_args: KeepArgs) -> list[bytes | None] | None:
+    if not keep_args:
+        return None
+    table = session.query(_INPUTS if keep_args == "inputs" else _RAW_ARGS)
     raw: list[bytes | None] = [None] * len(ids)
     rows = np.searchsorted(ids, table.ints("id")).tolist()
     for row, text in zip(rows, table.texts("string_value"), strict=True):
