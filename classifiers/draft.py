@@ -108,11 +108,13 @@ class Draft:
             [np.broadcast_to(np.asarray(c, np.int64), source.shape) for c in columns]
         )
 
-    def finish(self, possible: Callable[[Nodes, Int64s, Int64s], Bools]) -> tuple[Graph, Nodes]:
+    def finish(
+        self, possible: Callable[[Nodes, Int64s, Int64s], Bools] | None = None
+    ) -> tuple[Graph, Nodes]:
         """The graph, and what its nodes stand for.
 
         Args:
-            possible: which edges may stay, by their sources and targets.
+            possible: which edges may stay, by their sources and targets; all unless given.
         """
         nodes = [np.concatenate(column) for column in zip(*self._nodes, strict=True)]
         none = np.empty(0, np.int64)
@@ -120,7 +122,8 @@ class Draft:
         source, target, lag, from_start = edges or [none] * 4
         lane, length, gap, release, kind, rank, thread, start, end, work = nodes
         known = Nodes(kind.astype(np.int8), rank, thread, start, end, work)
-        kept = possible(known, source, target)
+        every = np.ones(len(source), np.bool_)
+        kept = every if possible is None else possible(known, source, target)
         source, target, lag, from_start = (
             column[kept] for column in (source, target, lag, from_start)
         )
