@@ -20,7 +20,7 @@ from perfdiag.classifiers.places import places
 from perfdiag.classifiers.savings import Concern, Saving
 from perfdiag.trace_schemas import report
 
-__all__ = ["concerns", "merge_findings", "rank_fixes", "revalue"]
+__all__ = ["HELD_UP", "concerns", "merge_findings", "rank_fixes", "revalue"]
 
 Bools = NDArray[np.bool_]
 
@@ -153,7 +153,8 @@ def _steps(shares: list[Share]) -> list[int]:
     return sorted({ordinal for ordinals in found for ordinal in ordinals})
 
 
-HELD_UP = "Replayed without it the steps are as long as before: something else holds them up."
+HELD_UP = "Replayed without it the steps are about as long: something else holds them up."
+"""What is said of a finding that saves too little to show."""
 
 
 def merge_findings(
