@@ -7,14 +7,22 @@ import numpy as np
 
 from perfdiag import __version__
 from perfdiag.classifiers.collectives import collective_rows, link_peaks
+from perfdiag.classifiers.counter_places import Placed, place_counters, without_complaint
+from perfdiag.classifiers.counter_regions import CounterRows, counter_rows
+from perfdiag.classifiers.counter_report import counter_file
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.findings import Diagnosed, diagnose_rank
 from perfdiag.classifiers.job import Job, gather
 from perfdiag.classifiers.labels import add_totals, withheld
 from perfdiag.classifiers.outcome import outcome
+from perfdiag.classifiers.peaks import chosen_peaks
 from perfdiag.classifiers.reading import Read, read_all
+from perfdiag.classifiers.roofs import roofline_row, utilisation_notices
 from perfdiag.classifiers.thresholds import Diagnoses, Overrides, fingerprint
 from perfdiag.classifiers.verdicts import RankVerdict, judge_rank
+from perfdiag.profiler.counters import ClockHints
+from perfdiag.profiler.counters.in_trace import trace_timelines
+from perfdiag.profiler.counters.opening import OpenedCounters, open_counters
 from perfdiag.profiler.engine import EngineName
 from perfdiag.profiler.opening import (
     ReadOptions,
@@ -48,6 +56,12 @@ class Options:
         config: where these were set.
         jobs: processes in which several traces are read; with more than 1 the caller's main
             module must be importable without running anything.
+        counters: files of hardware counters.
+        counters_offset_ns: is added to times of counters; of a file that does not say when it was
+            recorded, the time from the start of the trace to its first sample.
+        counters_utc_offset_s: seconds that local times in these files are ahead of UTC.
+        device: name of a device of the table, in place of that of the trace.
+        ceilings: file of roofs that were measured on the device.
     """
 
     engine: EngineName = "wasm"
@@ -60,6 +74,11 @@ class Options:
     thresholds: Overrides = field(default_factory=dict)
     config: str | None = None
     jobs: int = 1
+    counters: Sequence[str] = ()
+    counters_offset_ns: int | None = None
+    counters_utc_offset_s: int | None = None
+    device: str | None = None
+    ceilings: str | None = None
 
     @property
     def reading(self) -> ReadOptions:
@@ -84,6 +103,7 @@ class _Analysed:
     diagnosed: Diagnosed
     notices: tuple[Notice, ...]
     engine: report.EngineInfo
+    counters: CounterRows
 
     @property
     def facts(self) -> RankFacts:
@@ -99,25 +119,66 @@ def analyze(
     Raises:
         InputError: an input cannot be read.
         EngineError: the trace processor failed.
+        UsageError: options contradict each other, or name a device that is not known.
     """
     tell = progress or (lambda text, share: None)
+    peaks = chosen_peaks(options.device, options.ceilings)
+    beside = _Counters.read(options)
     skipped: list[Blob] = []
     diagnoses = Diagnoses(options.thresholds)
     traces = _traces(paths, options, skipped)
-    found = read_all(traces, options.reading, options.jobs, tell, diagnoses.prepare)
+    found = read_all(traces, options.reading, options.jobs, tell, diagnoses.prepare, peaks)
     read = sorted(found, key=_by_rank)
     if not read:
         raise InputError(", ".join(paths), "holds no trace")
     tell("judging", 0.9)
+    read = beside.placed(read)
     job = gather([item.facts for item in read])
     named = options.time_range_ns is None and options.step_marker is None
     done = [
         _judged(item, facts, diagnoses, named=named)
         for item, facts in zip(read, job.ranks, strict=True)
     ]
-    result = _report(done, job, skipped, _thresholds(options, diagnoses))
+    result = _report(done, job, skipped, _thresholds(options, diagnoses), beside)
     tell("done", 1.0)
     return result
+
+
+@dataclass(slots=True)
+class _Counters:
+    """Files of counters beside the traces, and where their counters belong."""
+
+    files: list[OpenedCounters]
+    offset_ns: int | None
+    places: Placed = field(default_factory=lambda: Placed([], []))
+
+    @classmethod
+    def read(cls, options: Options) -> "_Counters":
+        hints = ClockHints(utc_offset_s=options.counters_utc_offset_s)
+        return cls(open_counters(options.counters, hints), options.counters_offset_ns)
+
+    def placed(self, read: list[Read]) -> list[Read]:
+        """The ranks, each with its counters."""
+        files = [opened.found for opened in self.files]
+        ranks, hosts = [item.facts for item in read], [item.input.host for item in read]
+        own = [(item.input.path, trace_timelines(item.recording)) for item in read]
+        self.places = place_counters(files, ranks, hosts, self.offset_ns, own)
+        return [
+            replace(item, facts=replace(item.facts, counters=counters)) if counters else item
+            for item, counters in zip(read, self.places.counters, strict=True)
+        ]
+
+    @property
+    def notices(self) -> list[tuple[str, Notice]]:
+        """What must be known of the files, each with its path."""
+        files = (without_complaint(opened.found, self.offset_ns) for opened in self.files)
+        own = ((file.path, notice) for file in files for notice in file.notices)
+        return [*own, *self.places.notices]
+
+    def rows(self, ranks: Sequence[int | None]) -> list[report.CounterFile]:
+        """The files as the report has them."""
+        pairs = zip(self.files, self.places.ranks, strict=True)
+        return [counter_file(opened, [ranks[i] for i in on]) for opened, on in pairs]
 
 
 def _by_rank(item: Read) -> tuple[bool, int, str]:
@@ -143,9 +204,11 @@ def _judged(item: Read, facts: RankFacts, diagnoses: Diagnoses, *, named: bool) 
     """
     verdict = judge_rank(facts)
     diagnosed = diagnose_rank(facts, diagnoses.known, verdict.unknown)
-    notices = (*item.recording.notices, *facts.notices)
+    counters = counter_rows(facts)
+    found = (*facts.notices, *utilisation_notices(facts), *counters.notices)
+    notices = (*item.recording.notices, *found)
     diagnosed = _with_slice_ids(diagnosed, item) if named else diagnosed
-    return _Analysed(item.input, verdict, diagnosed, notices, item.engine)
+    return _Analysed(item.input, verdict, diagnosed, notices, item.engine, counters)
 
 
 def _with_slice_ids(diagnosed: Diagnosed, item: Read) -> Diagnosed:
@@ -168,7 +231,11 @@ def _thresholds(options: Options, diagnoses: Diagnoses) -> report.Thresholds:
 
 
 def _report(
-    done: list[_Analysed], job: Job, skipped: list[Blob], thresholds: report.Thresholds
+    done: list[_Analysed],
+    job: Job,
+    skipped: list[Blob],
+    thresholds: report.Thresholds,
+    beside: "_Counters",
 ) -> report.Report:
     ranks = [_rank(item, offset) for item, offset in zip(done, _offsets(job), strict=True)]
     verdict = _job(done, ranks, job)
@@ -185,6 +252,7 @@ def _report(
                 for blob in skipped
             ),
             *(_notice_row(n, item.input.path) for item in done for n in item.notices),
+            *(_notice_row(notice, path) for path, notice in beside.notices),
         ],
         job=verdict,
         ranks=ranks,
@@ -192,6 +260,7 @@ def _report(
         findings=found.findings,
         thresholds=thresholds,
         collectives=_collectives(done, job),
+        counters=beside.rows([item.facts.rank for item in done]),
         replay=found.replay,
         model={},
     )
@@ -262,6 +331,8 @@ def _rank(item: _Analysed, offset_ns: int | None) -> report.Rank:
         ],
         clock_offset_ns=offset_ns,
         top=verdict.top,
+        roofline=roofline_row(item.facts),
+        counters=item.counters.rows,
         steps=list(verdict.steps),
     )
 

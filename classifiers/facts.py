@@ -1,18 +1,22 @@
 """The facts about one rank, derived once and shared by labels, diagnoses and reports."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perfdiag.classifiers.budget import Timeline, build_timeline, busiest_device
+from perfdiag.classifiers.counters import RankCounters
 from perfdiag.classifiers.coverage import Coverage
 from perfdiag.classifiers.host_states import HostStates
 from perfdiag.classifiers.intervals import merge
+from perfdiag.classifiers.kernel_costs import KernelCosts, price_kernels
 from perfdiag.classifiers.origins import Origins
+from perfdiag.classifiers.roofline import Roofline, draw_roofline
 from perfdiag.profiler.model import Model
+from perfdiag.trace_schemas.devices import DevicePeaks, recognise
 from perfdiag.trace_schemas.host_ranges import classify_range
 from perfdiag.trace_schemas.notices import Notice
 from perfdiag.trace_schemas.recording import Int64s, Recording
@@ -72,6 +76,11 @@ class RankFacts:
         transfer_ns: (work,) of collectives how long they move data, -1 where it is not known; None
             where no other rank's trace tells.
         slow_link: the rank whose link makes transfers of this one slow, None where none does.
+        costs: of its kernels, None where no inputs were recorded or its device is not known.
+        roofline: its kernels under the roofs of their device, None where either is not known.
+        peaks: of its device, None where it is not known.
+        memory_bytes: of its device, 0 where the trace does not say.
+        counters: of its device and host, None where none were given for it.
     """
 
     rank: int | None
@@ -86,6 +95,11 @@ class RankFacts:
     waits: tuple[Wait, ...] | None = None
     transfer_ns: Int64s | None = None
     slow_link: "SlowLink | None" = None
+    costs: KernelCosts | None = None
+    roofline: Roofline | None = None
+    peaks: DevicePeaks | None = None
+    memory_bytes: int = 0
+    counters: RankCounters | None = None
 
     @cached_property
     def origins(self) -> Origins:
@@ -125,8 +139,28 @@ class RankFacts:
         return int(self.model.steps.ts_ns[0]), int(self.model.steps.end_ns[-1])
 
 
-def derive_facts(recording: Recording, model: Model) -> RankFacts:
-    """Derive everything that follows from the model."""
+def derive_facts(
+    recording: Recording,
+    model: Model,
+    inputs: Mapping[int, bytes] | None = None,
+    peaks: DevicePeaks | None = None,
+) -> RankFacts:
+    """Derive everything that follows from the model.
+
+    Args:
+        recording: of the rank.
+        model: of it.
+        inputs: what its operators were called with, by row of `Hosts`.
+        peaks: of its device, where they are not to be looked up.
+    """
+    peaks = peaks or _peaks(recording, model)
+    costs = price_kernels(model, Origins.of(model), inputs) if inputs and peaks else None
+    roofline = None
+    if costs is not None and peaks is not None and costs.known.any():
+        roofline = draw_roofline(model.work, costs, peaks)
+    if roofline is not None:
+        bound = roofline.bounds(model.work.bound)
+        model = replace(model, work=replace(model.work, bound=bound))
     kinds = {notice.kind for notice in recording.notices}
     coverage = Coverage.of(model, truncated="input.truncated" in kinds)
     trusted = coverage.trusted.copy()
@@ -141,6 +175,7 @@ def derive_facts(recording: Recording, model: Model) -> RankFacts:
         *_unlinked(model, coverage),
         *_overhead(model),
         *_gaps_between_phases(model),
+        *_without_peaks(inputs, peaks),
     )
     return RankFacts(
         recording.rank,
@@ -152,7 +187,29 @@ def derive_facts(recording: Recording, model: Model) -> RankFacts:
         notices,
         recording.world_size,
         recording.clock.unix_ns,
+        costs=costs,
+        roofline=roofline,
+        peaks=peaks,
+        memory_bytes=next((d.memory_bytes for d in recording.devices if d.ordinal == device), 0),
     )
+
+
+def _peaks(recording: Recording, model: Model) -> DevicePeaks | None:
+    """Of the busiest device, or of all if they are alike; None where it is not in the table."""
+    ordinal, devices = busiest_device(model.work), recording.devices
+    alike = len({(d.name, d.sm_count, d.memory_bytes) for d in devices}) == 1
+    chosen = next((d for d in devices if d.ordinal == ordinal), devices[0] if alike else None)
+    return None if chosen is None else recognise(chosen)
+
+
+def _without_peaks(inputs: Mapping[int, bytes] | None, peaks: DevicePeaks | None) -> list[Notice]:
+    if not inputs or peaks is not None:
+        return []
+    message = (
+        "The trace holds what operators were called with, but its device is not in the table of "
+        "peaks: no kernel is put under a roof. --device NAME or --ceilings FILE tells it."
+    )
+    return [Notice("peak.unknown", "info", len(inputs), message)]
 
 
 def _several_devices(model: Model, chosen: int) -> list[Notice]:

@@ -7,11 +7,13 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from dataclasses import dataclass, replace
 
 from perfdiag.classifiers.facts import RankFacts, derive_facts
+from perfdiag.profiler.inputs import recorded_inputs
 from perfdiag.profiler.model import read_model
 from perfdiag.profiler.opening import EngineStart, ReadOptions, open_model, read_blob
 from perfdiag.profiler.sources.files import Blob
 from perfdiag.profiler.trace_writer import MetaSlice
 from perfdiag.trace_schemas import report
+from perfdiag.trace_schemas.devices import DevicePeaks
 from perfdiag.trace_schemas.recording import Recording
 
 __all__ = ["Read", "read_all", "read_one"]
@@ -43,7 +45,12 @@ Tell = Callable[[str, float], None]
 
 
 def read_all(
-    blobs: Iterator[Blob], options: ReadOptions, jobs: int, tell: Tell, beside: Callable[[], object]
+    blobs: Iterator[Blob],
+    options: ReadOptions,
+    jobs: int,
+    tell: Tell,
+    beside: Callable[[], object],
+    peaks: DevicePeaks | None = None,
 ) -> Iterator[Read]:
     """Read inputs, in any order; at most `jobs` of them are in memory at a time.
 
@@ -53,6 +60,7 @@ def read_all(
         jobs: processes; 1 does without any.
         tell: is told what is being done.
         beside: called once while a trace is being loaded.
+        peaks: of the devices, where they are not to be looked up.
     """
     first = next(blobs, None)
     second = None if first is None or jobs < 2 else next(blobs, None)
@@ -60,10 +68,10 @@ def read_all(
         return
     if second is None or len(first.data) < WORTH_BYTES:
         for blob in _chain(first, second, blobs):
-            yield read_one(blob, options, tell, beside)
+            yield read_one(blob, options, tell, beside, peaks)
         return
     beside()
-    yield from _in_processes(_chain(first, second, blobs), options, jobs, tell)
+    yield from _in_processes(_chain(first, second, blobs), options, jobs, tell, peaks)
 
 
 def _chain(first: Blob, second: Blob | None, rest: Iterator[Blob]) -> Iterator[Blob]:
@@ -74,7 +82,7 @@ def _chain(first: Blob, second: Blob | None, rest: Iterator[Blob]) -> Iterator[B
 
 
 def _in_processes(
-    blobs: Iterator[Blob], options: ReadOptions, jobs: int, tell: Tell
+    blobs: Iterator[Blob], options: ReadOptions, jobs: int, tell: Tell, peaks: DevicePeaks | None
 ) -> Iterator[Read]:
     """Started afresh, not forked: the engine's threads would not survive a fork."""
     context = multiprocessing.get_context("spawn")
@@ -82,7 +90,8 @@ def _in_processes(
         running: set[Future[Read]] = set()
         for blob in blobs:
             tell(f"reading {blob.path}", 0.05)
-            running.add(pool.submit(_in_process, replace(blob, data=bytes(blob.data)), options))
+            whole = replace(blob, data=bytes(blob.data))
+            running.add(pool.submit(_in_process, whole, options, peaks))
             if len(running) >= jobs:
                 done, running = wait(running, return_when=FIRST_COMPLETED)
                 yield from (future.result() for future in done)
@@ -90,8 +99,8 @@ def _in_processes(
             yield future.result()
 
 
-def _in_process(blob: Blob, options: ReadOptions) -> Read:
-    return read_one(blob, options, _silent, _nothing)
+def _in_process(blob: Blob, options: ReadOptions, peaks: DevicePeaks | None) -> Read:
+    return read_one(blob, options, _silent, _nothing, peaks)
 
 
 def _silent(text: str, share: float) -> None:
@@ -102,8 +111,21 @@ def _nothing() -> None:
     """There is nothing to do beside."""
 
 
-def read_one(blob: Blob, options: ReadOptions, tell: Tell, beside: Callable[[], object]) -> Read:
+def read_one(
+    blob: Blob,
+    options: ReadOptions,
+    tell: Tell,
+    beside: Callable[[], object],
+    peaks: DevicePeaks | None = None,
+) -> Read:
     """Read one input, model it, and derive its facts.
+
+    Args:
+        blob: the input.
+        options: how to read it.
+        tell: is told what is being done.
+        beside: called once while the trace is being loaded.
+        peaks: of its device, where they are not to be looked up.
 
     Raises:
         InputError: it cannot be read.
@@ -112,7 +134,7 @@ def read_one(blob: Blob, options: ReadOptions, tell: Tell, beside: Callable[[], 
     tell(f"reading {blob.path}", 0.05)
     engine = EngineStart(options)
     try:
-        recording = read_blob(blob, options)
+        recording = read_blob(blob, options, keep_args="inputs")
     except BaseException:
         engine.discard()
         raise
@@ -122,7 +144,8 @@ def read_one(blob: Blob, options: ReadOptions, tell: Tell, beside: Callable[[], 
     with open_model(recording, options, engine=engine) as opened:
         model = read_model(opened.session)
         info = report.EngineInfo(name=opened.session.name, version=opened.session.version)
-    facts = derive_facts(opened.recording, model)
+    inputs = recorded_inputs(opened.recording, model.hosts)
+    facts = derive_facts(opened.recording, model, inputs, peaks)
     bare = replace(opened.recording.slices, args={}, raw_args=None)
     kept = replace(opened.recording, slices=bare, strings=(), metadata={})
     return Read(_input(blob, recording), facts, kept, opened.facts, info)

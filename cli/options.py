@@ -14,10 +14,12 @@ __all__ = [
     "Quiet",
     "TimeRange",
     "Verbose",
+    "nanoseconds",
     "regex",
     "seconds",
     "size",
     "time_range",
+    "utc_offset",
 ]
 
 EngineName = Literal["wasm", "native"]
@@ -57,6 +59,7 @@ Verbose = Annotated[
 ]
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
+_OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)")
 _NS_PER_S = 1_000_000_000
 
 
@@ -101,6 +104,33 @@ def size(text: str) -> int:
         msg = f"{text!r} is no memory at all: give at least one byte."
         raise typer.BadParameter(msg)
     return bytes_
+
+
+def nanoseconds(text: str) -> int:
+    """A whole number of nanoseconds, of either sign."""
+    try:
+        value = int(text.replace("_", ""))
+    except ValueError:
+        value = 1 << 63
+    if not -(1 << 62) < value < 1 << 62:
+        msg = f"{text!r} is not a number of nanoseconds: give a whole number like -7200000000000."
+        raise typer.BadParameter(msg)
+    return value
+
+
+def utc_offset(text: str) -> int:
+    """How many seconds local time is ahead of UTC: `+02:00`, `-0530`, `Z`, or seconds."""
+    match = _OFFSET.fullmatch(text.strip())
+    if text.strip().upper() in ("Z", "UTC"):
+        return 0
+    try:
+        value = int(text) if match is None else int(match[2]) * 3600 + int(match[3]) * 60
+    except ValueError:
+        value = 1 << 31
+    if abs(value) > 86_400:
+        msg = f"{text!r} is not an offset from UTC: write it like +02:00, or as seconds."
+        raise typer.BadParameter(msg)
+    return -value if match is not None and match[1] == "-" else value
 
 
 def time_range(text: str) -> TimeRange:

@@ -9,7 +9,7 @@ from perfdiag.profiler.links import launch_rows
 from perfdiag.profiler.nesting import nest
 from perfdiag.trace_schemas.apis import classify_api
 from perfdiag.trace_schemas.host_ranges import classify_range, step_marker
-from perfdiag.trace_schemas.recording import ABSENT, DEVICE_WORK, Kind, Recording
+from perfdiag.trace_schemas.recording import ABSENT, DEVICE_WORK, Int64s, Kind, Recording
 
 __all__ = ["needed_for_verdict"]
 
@@ -46,6 +46,8 @@ def _calls(recording: Recording) -> Mask:
 def _operators(recording: Recording, calls: Mask) -> Mask:
     """Outermost operators, those that directly make a call, and those with a telling name.
 
+    Where inputs are recorded, also all with inputs around a call: one of them prices its kernels.
+
     One that outlasts its parent, since slices cross on its lane, counts as outermost.
     """
     slices = recording.slices
@@ -58,7 +60,22 @@ def _operators(recording: Recording, calls: Mask) -> Mask:
     kept[rows[outermost & operators[rows]]] = True
     makes = parent[(parent != ABSENT) & calls[rows]]
     kept[rows[makes]] = True
+    if slices.raw_args is not None:
+        around = rows[_around(parent, makes)].tolist()
+        kept[[row for row in around if slices.raw_args[row] is not None]] = True
     return np.asarray((kept | _by_name(recording, operators, _marks)) & operators, np.bool_)
+
+
+def _around(parent: Int64s, within: Int64s) -> Int64s:
+    """What encloses some slices, by (n,) the parent of each; themselves included."""
+    found = np.zeros(len(parent), bool)
+    above = np.unique(within)
+    while len(above):
+        found[above] = True
+        above = np.unique(parent[above])
+        above = above[above != ABSENT]
+        above = above[~found[above]]
+    return np.flatnonzero(found)
 
 
 def _matters(name: str) -> bool:

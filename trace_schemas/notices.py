@@ -47,8 +47,11 @@ NOTICE_KINDS: dict[str, str] = {
     "counter.missing": "Samples of a counter are missing; missing is not zero.",
     "counter.invalid": "A counter value that is no number.",
     "counter.out_of_range": "A counter value outside its range.",
+    "counter.unmatched": "Counters of which it is not known whose device they are of.",
     "peak.unknown": "The peak of this device is not known: no roofline claim.",
-    "model.disagrees": "The replay finds that another class than the label's is worth more.",
+    "mfu.no_peak": "The peak of the device in this type is not known: no utilisation is given.",
+    "mfu.impossible": "More arithmetic than the device can do: no utilisation is given.",
+    "model.disagrees": "The replay or counters speak for another class than the label's.",
     "track.unmapped": "Tracks of a foreign trace that could not be mapped to host or device.",
 }
 """Kind to meaning; the docs table is made from it."""

@@ -21,6 +21,10 @@ __all__ = [
     "STATUSES",
     "Basis",
     "Collective",
+    "CounterFigure",
+    "CounterFile",
+    "CounterRegion",
+    "CounterTimeline",
     "Device",
     "EngineInfo",
     "Evidence",
@@ -29,6 +33,8 @@ __all__ = [
     "Hotspot",
     "Input",
     "Job",
+    "Kernel",
+    "KernelBound",
     "Label",
     "Layer",
     "NoticeRow",
@@ -38,6 +44,8 @@ __all__ = [
     "Replay",
     "ReplayError",
     "Report",
+    "Roof",
+    "Roofline",
     "SizeClass",
     "Status",
     "Step",
@@ -233,6 +241,97 @@ class Step(_Struct, frozen=True, kw_only=True):
     regions: list[Region]
 
 
+KernelBound = Literal["compute", "memory", "under-filled", "above peak", "unknown"]
+
+
+class Kernel(_Struct, frozen=True, kw_only=True):
+    """Kernels of one name that one operator launched, under the roofs of their device.
+
+    Figures are of all of them together, in all steps with a verdict. `flops` and `bytes`: what has
+    to be computed and moved at least, by the inputs of the operator. `compute_share` and
+    `memory_share`: of the roofs; `bound` follows from the nearer one: `under-filled` is far below
+    both, `above peak` would be above one and is not believed. `at_datasheet`: the bound with the
+    data sheet's roofs.
+    """
+
+    name: str
+    op: str
+    count: int
+    dur_ns: Nanoseconds
+    dtype: str
+    flops: float
+    bytes: float
+    intensity: float | None
+    flops_per_s: float
+    bytes_per_s: float
+    compute_share: float
+    memory_share: float
+    bound: KernelBound
+    at_datasheet: KernelBound
+
+
+class Roofline(_Struct, frozen=True, kw_only=True):
+    """A rank's kernels under the roofs of its device.
+
+    `basis`: the roofs are the most that was measured, where that is published, else the data
+    sheet's. `peak_flops_per_s`: by type of the operands. `covered`: share of the kernels' time that
+    a cost model prices; `uncovered`: what takes most of the rest. `bound`: share of the kernels'
+    time by what bounds it. `hfu`: FLOPs of all kernels in the steps, as a share of what the device
+    could do meanwhile in `mfu_dtype`, the type that most of them are in; `mfu`: the same without
+    what is computed again in the backward pass. Both count what is covered, on the data sheet's
+    peak.
+    """
+
+    device: str
+    basis: str
+    peak_flops_per_s: dict[str, float]
+    peak_bytes_per_s: float | None
+    covered: Share
+    uncovered: list[str]
+    bound: dict[str, Share]
+    mfu: float | None
+    hfu: float | None
+    mfu_dtype: str
+    kernels: list[Kernel]
+
+
+Roof = Literal["compute", "memory", "both", "neither", "unknown"]
+"""What counters say that work is held up by: arithmetic units, memory, both of them, or neither."""
+
+
+class CounterFigure(_Struct, frozen=True, kw_only=True):
+    """A counter over a part of the time, each sample weighted by the time that it stands for.
+
+    `coverage`: share of that time for which a sample stands; `samples`: how many do; `file`: as in
+    `Report.counters`.
+    """
+
+    metric: str
+    unit: str
+    mean: float
+    p10: float
+    p90: float
+    coverage: Share
+    samples: int
+    file: str
+
+
+class CounterRegion(_Struct, frozen=True, kw_only=True):
+    """Counters over all steps of a rank, one step, or one phase of all steps.
+
+    `ordinal`: of the step. `roof`: what the activity of arithmetic units and of memory says, while
+    kernels that are no collectives run; `why` gives the figures, or says what is lacking.
+    """
+
+    kind: Literal["steps", "step", "phase"]
+    name: str
+    ordinal: int | None
+    dur_ns: Nanoseconds
+    figures: list[CounterFigure]
+    roof: Roof
+    why: str
+
+
 class Wait(_Struct, frozen=True, kw_only=True):
     """Exposed time that a rank waits for another, and what that one spent it in."""
 
@@ -245,7 +344,9 @@ class Rank(_Struct, frozen=True, kw_only=True):
     """One rank: its own budget, in which a wait counts as collective.
 
     `top`: its longest work; `waits`: for whom it waits; `clock_offset_ns`: how far its clock was
-    off from those of the others, None where it was not compared.
+    off from those of the others, None where it was not compared. `roofline`: None where the trace
+    does not hold what operators were called with, or its device is not known. `counters`: all
+    steps first, then every step and phase that samples are close enough for.
     """
 
     rank: int | None
@@ -257,6 +358,8 @@ class Rank(_Struct, frozen=True, kw_only=True):
     waits: list[Wait]
     clock_offset_ns: int | None
     top: list[Hotspot]
+    roofline: Roofline | None
+    counters: list[CounterRegion]
     steps: list[Step]
 
 
@@ -377,6 +480,41 @@ class Collective(_Struct, frozen=True, kw_only=True):
     link_share: float | None
 
 
+class CounterTimeline(_Struct, frozen=True, kw_only=True):
+    """One counter of one thing over the whole file, each sample counted once.
+
+    `device`: ordinal, None where the file gives none; `period_ns`: usual time between samples.
+    """
+
+    metric: str
+    unit: str
+    device: int | None
+    entity: str
+    samples: int
+    period_ns: Nanoseconds
+    mean: float
+    p10: float
+    p90: float
+
+
+class CounterFile(_Struct, frozen=True, kw_only=True):
+    """A file of counters that was read beside the traces.
+
+    `clock`: `exact`, `given` (the user completed it), `local` (without its zone) or `none`.
+    `ranks`: on whose clocks its timelines were put. `kernels`: launches with figures of their own.
+    """
+
+    path: str
+    format: str
+    bytes: int
+    sha256: str
+    clock: Literal["exact", "given", "local", "none"]
+    ranks: list[int | None]
+    timelines: list[CounterTimeline]
+    kernels: int
+    facts: dict[str, str]
+
+
 class ReplayError(_Struct, frozen=True, kw_only=True):
     """How far the unchanged replay is off, over all steps with a verdict, as shares of a step."""
 
@@ -421,6 +559,7 @@ class Report(_Struct, frozen=True, kw_only=True):
     findings: list[Finding]
     thresholds: Thresholds
     collectives: list[Collective]
+    counters: list[CounterFile]
     replay: Replay
     model: dict[str, Any]
 

@@ -97,7 +97,7 @@ DIAGNOSIS = Diagnosis(
 
 def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     """Look for forward work inside of the backward pass."""
-    again = facts.kernels & _run_again(facts, limits["kinds"])
+    again = facts.kernels & run_again(facts, limits["kinds"])
     by_xla = facts.kernels & facts.model.work.name.map(_rematerialised, np.bool_)
     if not (again | by_xla).any():
         return DIAGNOSIS.quiet("No forward work runs again in the backward pass.")
@@ -121,8 +121,13 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     return DIAGNOSIS.fires(why, claims, [proof])
 
 
-def _run_again(facts: RankFacts, kinds: float) -> Bools:
-    """(work,) what nodes of autograd launch before their own work."""
+def run_again(facts: RankFacts, kinds: float) -> Bools:
+    """(work,) what nodes of autograd launch before their own work: a forward pass, run again.
+
+    Args:
+        facts: the rank.
+        kinds: of forward operators in one node that are no work of its own.
+    """
     nodes, hosts = of_autograd(facts), facts.model.hosts
     node = enclosing(facts, nodes)
     checkpoints = nodes & facts.origins.named(lambda name: bool(CHECKPOINT.search(name)))

@@ -11,7 +11,8 @@ Why it costs time:
 How it is told apart:
     By the families of the kernels' names, their order on the stream, and gaps too short for
     anything to happen between. Kernels that a compiler has fused already are not counted. Only time
-    in which no kernel bound by arithmetic runs is claimed.
+    in which no kernel bound by arithmetic runs is claimed. Shorter chains are left to
+    `memory_bound_chain_not_fused`, which needs recorded sizes.
 
 Example:
     Bias, GELU, dropout and the residual sum as four kernels over the same 128 MiB.
@@ -31,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfdiag.classifiers.claims import claim
+from perfdiag.classifiers.diagnoses._chains import GAP, SHORTEST, elementwise_chains
 from perfdiag.classifiers.diagnoses._shared import (
     ask,
     count_of,
@@ -45,10 +47,6 @@ from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.intervals import merge
 from perfdiag.trace_schemas.recording import Int64s
 
-FUSABLE = ("copy", "elementwise", "fill", "loss", "norm", "random", "softmax")
-
-SHORTEST = Threshold(3, "kernels", "a choice: pairs are too common by chance")
-GAP = Threshold(10_000, "ns", "a launch on an idle device takes 3 to 12 us in the traces at hand")
 LONGEST = Threshold(
     4, "kernels in one", "a choice: longer runs mostly go over several tensors (optimisers)"
 )
@@ -80,7 +78,7 @@ DIAGNOSIS = Diagnosis(
 
 def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     """Look for chains of fusable kernels."""
-    rows, chain = _chains(facts, limits)
+    rows, chain = elementwise_chains(facts, limits)
     if not len(rows):
         return DIAGNOSIS.quiet(f"No chain of {limits['shortest']:.0f} elementwise kernels or more.")
     work = facts.model.work
@@ -105,28 +103,6 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
         [claim(spans, ["memory_kernel"], low=limits["shared"] * high, high=high)],
         [ask("ns", total, "perfdiag_family_ns", facts.timeline.device, family, spots=spots)],
     )
-
-
-def _chains(facts: RankFacts, limits: Limits) -> tuple[Int64s, Int64s]:
-    """Rows of kernels that lie in chains, and the number of each one's chain."""
-    work = facts.model.work
-    here = np.flatnonzero(
-        (work.device == facts.timeline.device)
-        & work.kind.where("kernel", "collective", "copy", "fill")
-    )
-    rows = here[np.lexsort((work.ts_ns[here], work.lane[here]))]
-    fusable = (work.family.where(*FUSABLE) & work.kind.where("kernel"))[rows]
-    lane, start, end = work.lane[rows], work.ts_ns[rows], work.end_ns[rows]
-    joined = fusable[1:] & fusable[:-1] & (lane[1:] == lane[:-1])
-    joined &= start[1:] - end[:-1] <= limits["gap"]
-    run = np.concatenate(([0], np.cumsum(~joined)))[: len(rows)]
-    long = (
-        fusable & (np.bincount(run, minlength=1)[run] >= limits["shortest"])
-        if len(rows)
-        else fusable
-    )
-    _, chain = np.unique(run[long], return_inverse=True)
-    return rows[long], chain.astype(np.int64)
 
 
 def _fused_away(length: NDArray[np.float64], chain: Int64s, most: float) -> NDArray[np.float64]:

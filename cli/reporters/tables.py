@@ -6,7 +6,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from perfdiag.cli.reporters import strip
+from perfdiag.cli.reporters import counters, rooflines, strip
 from perfdiag.cli.reporters.bars import Bar, label_text
 from perfdiag.cli.reporters.summary import (
     CollectiveRow,
@@ -72,6 +72,10 @@ def tables(report: Report, console: Console) -> Iterator[Block]:
     spots = hotspots(spot for rank in report.ranks for spot in rank.top)
     if spots:
         yield _longest(spots, report, console.width)
+    if (roofline := rooflines.block(report, console.width)) is not None:
+        yield roofline
+    if (sampled := counters.block(report)) is not None:
+        yield sampled
     if report.collectives:
         yield _collectives(report, console.width)
 

@@ -159,11 +159,17 @@ def _timed(path: str, name: str, sheet: Sheet, hints: ClockHints) -> CounterFile
 
 def _clock_problem(sheet: Sheet, hints: ClockHints) -> str:
     if sheet.kind == "local":
-        return "local times without their zone; say how far they are ahead of UTC"
+        return (
+            "local times without their zone; say how far they are ahead of UTC "
+            "(--counters-utc-offset)"
+        )
     if sheet.kind == "index" and hints.period_ns is None:
         period_s = sheet.default_period_ns / 1e9
-        return f"samples without time, taken to be {period_s:g} s apart; say when they were taken"
-    return "times since an unknown start; say when that was"
+        return (
+            f"samples without time, taken to be {period_s:g} s apart; say when they were taken "
+            "(--counters-offset)"
+        )
+    return "times since an unknown start; say when that was (--counters-offset)"
 
 
 def _launched(

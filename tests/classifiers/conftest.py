@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from kineto_builder import KinetoBuilder
 
+from perfdiag.classifiers.counter_places import place_counters
 from perfdiag.classifiers.diagnoses import all_diagnoses
 from perfdiag.classifiers.diagnosis import Finding
 from perfdiag.classifiers.facts import RankFacts, derive_facts
@@ -15,11 +16,13 @@ from perfdiag.classifiers.findings import Diagnosed, diagnose_rank
 from perfdiag.classifiers.fixes import rank_fixes
 from perfdiag.classifiers.job import gather
 from perfdiag.classifiers.verdicts import judge_rank
+from perfdiag.profiler.counters import read_counters
 from perfdiag.profiler.engine import Session
+from perfdiag.profiler.inputs import recorded_inputs
 from perfdiag.profiler.model import read_model
 from perfdiag.profiler.opening import ReadOptions, open_model, read_blob
 from perfdiag.profiler.querying import open_trace
-from perfdiag.profiler.sources.files import expand
+from perfdiag.profiler.sources.files import Blob, expand
 from perfdiag.trace_schemas.report import Evidence, Fix
 
 
@@ -74,8 +77,11 @@ class Examined:
 
 def examine_file(path: Path) -> Examined:
     blob = next(iter(expand([str(path)])))
-    with open_model(read_blob(blob, ReadOptions()), ReadOptions()) as opened:
-        return Examined(path, derive_facts(opened.recording, read_model(opened.session)))
+    recording = read_blob(blob, ReadOptions(), keep_args="inputs")
+    with open_model(recording, ReadOptions()) as opened:
+        model = read_model(opened.session)
+        inputs = recorded_inputs(opened.recording, model.hosts)
+        return Examined(path, derive_facts(opened.recording, model, inputs))
 
 
 def examine_job(paths: list[Path]) -> Examined:
@@ -83,6 +89,15 @@ def examine_job(paths: list[Path]) -> Examined:
     ranks = [examine_file(path) for path in paths]
     job = gather([rank.facts for rank in ranks])
     return Examined(paths[0], job.ranks[0])
+
+
+def beside_counters(found: Examined, text: str) -> Examined:
+    """The same with counters that were sampled beside it."""
+    if not text:
+        return found
+    file = read_counters(Blob("counters", text.encode(), "unknown", len(text), ""))
+    (counters,) = place_counters([file], [found.facts], [""]).counters
+    return replace(found, facts=replace(found.facts, counters=counters))
 
 
 Examine = Callable[[KinetoBuilder | list[KinetoBuilder]], Examined]
@@ -95,7 +110,7 @@ def examine(tmp_path: Path) -> Examine:
     def look(built: KinetoBuilder | list[KinetoBuilder]) -> Examined:
         builders = built if isinstance(built, list) else [built]
         paths = [b.write(tmp_path / f"rank{b.rank}.json") for b in builders]
-        return examine_job(paths)
+        return beside_counters(examine_job(paths), builders[0].counters)
 
     return look
 

@@ -126,6 +126,8 @@ def test_options_reach_the_analysis(
         *("analyze", "a.json", "b.json", "--engine", "native", "--step-marker", r"iter \d+"),
         *("--device-track", "^nd", "--time-unit", "ns", "--time-range", "1.5:3"),
         *("--max-memory", "2GiB", "--deadline", "30", "--config", str(config), "--jobs", "3"),
+        *("--counters", "gpu.csv", "--counters", "cpu.csv", "--counters-offset", "-1_000"),
+        *("--counters-utc-offset", "-05:30", "--device", "NVIDIA L4", "--ceilings", "c.json"),
     )
     assert analysis.paths == ["a.json", "b.json"]
     assert analysis.options == {
@@ -139,6 +141,11 @@ def test_options_reach_the_analysis(
         "thresholds": {"loader_stall": {"share": 0.5}},
         "config": str(config),
         "jobs": 3,
+        "counters": ("gpu.csv", "cpu.csv"),
+        "counters_offset_ns": -1000,
+        "counters_utc_offset_s": -19_800,
+        "device": "NVIDIA L4",
+        "ceilings": "c.json",
     }
 
 
@@ -157,7 +164,34 @@ def test_defaults_of_options(perfdiag: Runner, analysis: FakeAnalysis) -> None:
         "thresholds": {},
         "config": None,
         "jobs": os.cpu_count(),
+        "counters": (),
+        "counters_offset_ns": None,
+        "counters_utc_offset_s": None,
+        "device": None,
+        "ceilings": None,
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("+02:00", 7200), ("-0530", -19_800), ("3600", 3600), ("Z", 0)]
+)
+def test_offsets_from_utc(
+    perfdiag: Runner, analysis: FakeAnalysis, text: str, seconds: int
+) -> None:
+    """As dates have them, or in seconds."""
+    perfdiag("analyze", "-", "--counters-utc-offset", text)
+    assert analysis.options["counters_utc_offset_s"] == seconds
+
+
+def test_the_result_does_not_overwrite_counters(
+    perfdiag: Runner, analysis: FakeAnalysis, tmp_path: Path
+) -> None:
+    """A file of counters is an input like a trace."""
+    path = tmp_path / "gpu.csv"
+    path.write_text("a")
+    result = perfdiag("analyze", "-", "--counters", str(path), "-o", str(path))
+    assert result.code == 2
+    assert "is the input itself" in result.err
 
 
 @pytest.mark.parametrize(
@@ -173,6 +207,10 @@ def test_defaults_of_options(perfdiag: Runner, analysis: FakeAnalysis) -> None:
         ("--max-memory", "lots", "is not a size"),
         ("--max-memory", "0", "is no memory at all"),
         ("--deadline", "0", "is not a time in seconds"),
+        ("--counters-offset", "1.5", "is not a number of nanoseconds"),
+        ("--counters-offset", "9" * 20, "is not a number of nanoseconds"),
+        ("--counters-utc-offset", "CET", "is not an offset from UTC"),
+        ("--counters-utc-offset", "7200000", "is not an offset from UTC"),
         ("--deadline", "nan", "is not a time in seconds"),
     ],
 )

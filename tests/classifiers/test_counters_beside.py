@@ -1,0 +1,186 @@
+"""Counters beside a trace, from the files to the report."""
+
+from pathlib import Path
+
+import pytest
+from counter_tables import counter_table
+from kineto_builder import ELEMENTWISE, GEMM, KinetoBuilder
+
+from perfdiag.classifiers.analysis import Options, analyze
+from perfdiag.trace_schemas.report import CounterFigure, CounterRegion, CounterTimeline, Report
+
+ACTIVITY = "timestamp_ns,gpu,{}\n".format(
+    ",".join(f"DCGM_FI_PROF_{name}" for name in ("PIPE_TENSOR_ACTIVE", "DRAM_ACTIVE"))
+)
+
+
+def job(kernel: str = GEMM) -> KinetoBuilder:
+    """Three steps of 100 ms."""
+    b = KinetoBuilder()
+    for _ in range(3):
+        with b.step():
+            b.launch(kernel, 100_000)
+            b.sync()
+    return b
+
+
+def report_of(folder: Path, b: KinetoBuilder, *tables: str, **options: object) -> Report:
+    paths = []
+    for number, text in enumerate(tables):
+        path = folder / f"gpu{number}.csv"
+        path.write_text(text)
+        paths.append(str(path))
+    trace = str(b.write(folder / "trace.json"))
+    return analyze([trace], Options(counters=paths, **options))  # type: ignore[arg-type]
+
+
+def activity(tensor: float, dram: float) -> str:
+    base = 1_751_328_001_000_000_000
+    return ACTIVITY + "".join(f"{base + i * 10_000_000},0,{tensor},{dram}\n" for i in range(32))
+
+
+def region(report: Report, kind: str, number: int = 0) -> CounterRegion:
+    return [row for row in report.ranks[0].counters if row.kind == kind][number]
+
+
+def figure(row: CounterRegion, metric: str) -> CounterFigure:
+    return next(one for one in row.figures if one.metric == metric)
+
+
+def timeline(report: Report, metric: str, entity: str = "GPU 0") -> CounterTimeline:
+    lines = [line for file in report.counters for line in file.timelines]
+    return next(one for one in lines if (one.metric, one.entity) == (metric, entity))
+
+
+def kinds(report: Report) -> list[str]:
+    return [notice.kind for notice in report.notices]
+
+
+def test_figures_of_all_steps_and_of_each(tmp_path: Path) -> None:
+    """Power that rises by 100 W a step has three means, and one of them all."""
+    rows = [{"power.draw [W]": 300 + 100 * (i // 10)} for i in range(31)]
+    report = report_of(tmp_path, job(), counter_table(10_000.6, rows))
+    whole = figure(region(report, "steps"), "power")
+    assert whole.mean == pytest.approx(400, rel=1e-4)
+    assert (whole.p10, whole.p90, whole.coverage) == (300, 500, 1)
+    steps = [figure(region(report, "step", i), "power").mean for i in range(3)]
+    assert steps == pytest.approx([300, 400, 500], rel=1e-4)
+
+
+def test_samples_that_are_too_far_apart_tell_nothing_of_a_step(tmp_path: Path) -> None:
+    """One sample for all three steps stands in the whole and in none of them."""
+    report = report_of(tmp_path, job(), counter_table(150_000, [{"power.draw [W]": 300}] * 3))
+    assert [row.kind for row in report.ranks[0].counters] == ["steps"]
+
+
+def test_what_was_read_is_listed(tmp_path: Path) -> None:
+    """The file, its clock, and the rank that its counters stand beside."""
+    report = report_of(tmp_path, job(), counter_table(10_000, [{"power.draw [W]": 300}] * 30))
+    (file,) = report.counters
+    assert (file.format, file.clock, file.ranks) == ("nvidia-smi", "exact", [None])
+    assert timeline(report, "power").samples == 30
+
+
+def test_without_counters_nothing_is_said_of_them(tmp_path: Path) -> None:
+    """A trace alone has no rows."""
+    report = report_of(tmp_path, job())
+    assert (report.counters, report.ranks[0].counters) == ([], [])
+
+
+def test_counters_that_agree_leave_no_notice(tmp_path: Path) -> None:
+    """Products with busy tensor cores are bound by arithmetic."""
+    report = report_of(tmp_path, job(), activity(0.85, 0.3))
+    assert region(report, "steps").roof == "compute"
+    assert "model.disagrees" not in kinds(report)
+
+
+def test_counters_that_contradict_are_heard(tmp_path: Path) -> None:
+    """Elementwise kernels that keep tensor cores busy are not what their name says."""
+    report = report_of(tmp_path, job(ELEMENTWISE), activity(0.85, 0.3))
+    assert report.job.label == "memory-bound"
+    (notice,) = (n for n in report.notices if n.kind == "model.disagrees")
+    assert notice.count == 4  # all steps, and each
+    assert "arithmetic units are active for 85%" in notice.message
+
+
+def test_a_device_that_is_busy_with_waiting_is_bound_by_neither(tmp_path: Path) -> None:
+    """Tensor 1 %, memory 2 %: that a kernel is resident all the time does not count."""
+    report = report_of(tmp_path, job(), activity(0.01, 0.02))
+    assert region(report, "steps").roof == "neither"
+    assert "model.disagrees" in kinds(report)
+
+
+def test_bits_have_no_mean(tmp_path: Path) -> None:
+    """Reasons for low clocks become the share of the time in which one slows the device down."""
+    column = "clocks_event_reasons.active"
+    rows = [{column: "0x0000000000000004"}] * 15 + [{column: "0x0000000000000000"}] * 16
+    report = report_of(tmp_path, job(), counter_table(10_000, rows))
+    (found,) = region(report, "steps").figures
+    assert found.metric == "throttled"
+    assert found.mean == pytest.approx(0.5, abs=0.01)
+
+
+def test_peaks_that_a_user_names_reach_the_roofline(tmp_path: Path) -> None:
+    """The same product is under the roof of another device."""
+    b = KinetoBuilder()
+    with b.step(), b.op("aten::mm", 6, dims=[[4096, 4096], [4096, 4096]]):
+        b.launch(GEMM, 1000)
+    report = report_of(tmp_path, b, device="NVIDIA A100 SXM 80GB")
+    roofline = report.ranks[0].roofline
+    assert roofline is not None
+    assert roofline.device == "NVIDIA A100 SXM 80GB"
+
+
+def test_more_arithmetic_than_the_device_can_do_is_refused(tmp_path: Path) -> None:
+    """A product of 137 GFLOP in 100 us is no measurement: no MFU, and a reason."""
+    b = KinetoBuilder()
+    with b.step(), b.op("aten::mm", 6, dims=[[4096, 4096], [4096, 4096]]):
+        b.launch(GEMM, 100)
+    report = report_of(tmp_path, b)
+    roofline = report.ranks[0].roofline
+    assert roofline is not None
+    assert (roofline.mfu, roofline.hfu) == (None, None)
+    assert "mfu.impossible" in kinds(report)
+
+
+CASES = Path(__file__).parents[2] / "../shared/cases"
+
+
+@pytest.mark.skipif(not CASES.exists(), reason="needs the collection of cases")
+class TestCases:
+    """Counters from public bug reports, beside a trace of ours."""
+
+    def test_missing_is_not_zero(self, tmp_path: Path) -> None:
+        """Means are over what was sampled; a cell of two values run together is none."""
+        paths = [str(CASES / "68-counter-csv-na" / name) for name in ("smi.csv", "dmon.txt")]
+        trace = str(job().write(tmp_path / "trace.json"))
+        report = analyze([trace], Options(counters=paths))
+        figures = [timeline(report, name) for name in ("gpu_busy", "power", "sm_clock")]
+        assert [one.samples for one in figures] == [3, 2, 3]
+        assert [one.mean for one in figures] == pytest.approx([0.8, 300.3, 1405e6])
+        count = {n.kind: n.count for n in report.notices if n.kind.startswith("counter.")}
+        assert count == {"counter.missing": 4, "counter.invalid": 1}
+
+    def test_ratios_are_not_percent_and_busy_is_no_evidence(self, tmp_path: Path) -> None:
+        """SM 98 %, tensor 1 %, memory 2 %, 100 % busy: never bound by arithmetic."""
+        path = str(CASES / "69-ratio-or-percent-counters/dcgm.csv")
+        b = KinetoBuilder()
+        for _ in range(3):
+            with b.step():
+                b.launch(GEMM, 1_000_000)
+                b.sync()
+        trace = str(b.write(tmp_path / "trace.json"))
+        report = analyze([trace], Options(counters=[path], counters_offset_ns=10**9))
+        row = region(report, "steps")
+        means = [figure(row, f"{name}_active").mean for name in ("sm", "tensor", "dram")]
+        assert means == pytest.approx([0.98, 0.01, 0.02], rel=5e-3)
+        assert figure(row, "gpu_busy").mean == 1
+        assert row.roof == "neither"
+
+    def test_a_share_above_one_is_set_aside(self, tmp_path: Path) -> None:
+        """1.294 is neither believed nor made 1."""
+        path = str(CASES / "69-ratio-or-percent-counters/mig.csv")
+        report = analyze([str(job().write(tmp_path / "t.json"))], Options(counters=[path]))
+        assert timeline(report, "sm_active", "GPU-I 22").mean == 0.977
+        count = {n.kind: n.count for n in report.notices if n.kind.startswith("counter.")}
+        assert count == {"counter.out_of_range": 1}
