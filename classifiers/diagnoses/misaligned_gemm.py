@@ -59,6 +59,9 @@ SURE = Threshold(
     0.25, "share of the bound", "a choice: padding costs copies, and memory may bound the product"
 )
 
+PRODUCING = ("compute_kernel", "memory_kernel")
+"""Thin products are bound by memory, and loads that are too narrow slow those down as well."""
+
 DIAGNOSIS = Diagnosis(
     id="misaligned_gemm",
     layer="kernels",
@@ -85,7 +88,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     if not loads.any():
         return DIAGNOSIS.quiet("No kernel's name tells how much it loads at once.")
     narrow = (loads > 0) & (loads < limits["full"])
-    time = leaf_in(facts, union_of(facts.model.work, narrow), "compute_kernel")
+    time = leaf_in(facts, union_of(facts.model.work, narrow), *PRODUCING)
     share = share_of(facts, time)
     if share < limits["share"]:
         return DIAGNOSIS.quiet(f"Matrix products with narrow loads take {share:.1%} of the time.")
@@ -99,7 +102,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     rows = np.flatnonzero(narrow)
     spans = (facts.model.work.ts_ns[rows], facts.model.work.end_ns[rows])
     high = 1.0 - loads[rows] / limits["full"]
-    one = claim(spans, ["compute_kernel"], low=limits["sure"] * high, high=high)
+    one = claim(spans, PRODUCING, low=limits["sure"] * high, high=high)
     return DIAGNOSIS.fires(why, [one], [proof])
 
 

@@ -190,10 +190,7 @@ def recomputing() -> KinetoBuilder:
     return b
 
 
-@pytest.mark.parametrize(
-    "job",
-    [],
-)
+@pytest.mark.parametrize("job", [checkpointed, recomputing])
 def test_recomputation_is_in_hfu_and_not_in_mfu(job: Callable[[], KinetoBuilder]) -> None:
     """Of four products one is computed again; the backward pass that follows it is not."""
     roofline = drawn(job())

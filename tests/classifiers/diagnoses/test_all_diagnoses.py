@@ -3,7 +3,7 @@
 import inspect
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -68,13 +68,34 @@ def example(diagnosis: Diagnosis) -> ModuleType:
     return import_module(f"examples.{diagnosis.id}")
 
 
+_EXAMINED: dict[tuple[str, str], Any] = {}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def closed() -> Iterator[None]:
+    """What was looked at is closed before the interpreter ends."""
+    yield
+    for found in _EXAMINED.values():
+        if "session" in vars(found):
+            found.session.close()
+    _EXAMINED.clear()
+
+
+def examined(diagnosis: Diagnosis, kind: str, examine: Callable[[KinetoBuilder], Any]) -> Any:
+    """An example, read once for all tests that look at it: `fires` or `quiet`."""
+    key = diagnosis.id, kind
+    if key not in _EXAMINED:
+        _EXAMINED[key] = examine(getattr(example(diagnosis), kind)())
+    return _EXAMINED[key]
+
+
 @every_diagnosis
 def test_it_fires_on_its_example(
     diagnosis: Diagnosis, diagnose: Diagnose, examine: Callable[[KinetoBuilder], Any]
 ) -> None:
     """A job with the fault has the fix, worth what was put there; SQL returns its figures."""
     job = example(diagnosis)
-    found = examine(job.fires())
+    found = examined(diagnosis, "fires", examine)
     assert found.status(diagnosis.id) == "fires", found.why(diagnosis.id)
     assert found.savings_us(diagnosis.id) == pytest.approx(job.SAVING_US, abs=0.0011)
     answers = found.answers(diagnosis.id)
@@ -87,7 +108,7 @@ def test_it_is_quiet_on_its_look_alike(
     diagnosis: Diagnosis, diagnose: Diagnose, examine: Callable[[KinetoBuilder], Any]
 ) -> None:
     """A job that only looks like the fault has no such fix."""
-    found = examine(example(diagnosis).quiet())
+    found = examined(diagnosis, "quiet", examine)
     assert found.status(diagnosis.id) in ("quiet", "minor"), found.why(diagnosis.id)
 
 
@@ -117,9 +138,8 @@ def test_every_threshold_decides(
 ) -> None:
     """What a user sets is read on the way to a finding: no number stands beside the limits."""
     limits = Read(diagnosis.limits)
-    job = example(diagnosis)
-    for build in (job.fires, job.quiet):
-        diagnose(examine(build()).facts, limits)
+    for kind in ("fires", "quiet"):
+        diagnose(examined(diagnosis, kind, examine).facts, limits)
     assert limits.names == set(diagnosis.thresholds)
 
 
@@ -136,7 +156,7 @@ def test_what_stays_is_not_saved_for_sure(
     diagnosis: Diagnosis, name: str, examine: Callable[[KinetoBuilder], Any]
 ) -> None:
     """Where all of it may stay, nothing is sure, and something where nothing does."""
-    facts = examine(example(diagnosis).fires()).facts
+    facts = examined(diagnosis, "fires", examine).facts
     sure = []
     for value in (0.0, 1.0):
         tuned = tuned_diagnoses({diagnosis.id: {name: value}})
