@@ -13,7 +13,7 @@ from perfdiag.profiler.opening import EngineStart, ReadOptions, open_model, read
 from perfdiag.profiler.sources.files import Blob
 from perfdiag.profiler.trace_writer import MetaSlice
 from perfdiag.trace_schemas import report
-from perfdiag.trace_schemas.devices import DevicePeaks
+from perfdiag.trace_schemas.devices import DevicePeaks, recognise
 from perfdiag.trace_schemas.recording import Recording
 
 __all__ = ["Read", "read_all", "read_one"]
@@ -141,14 +141,24 @@ def read_one(
     blob = replace(blob, data=b"")  # its memory is wanted for the model
     tell(f"modelling {blob.path}", 0.4)
     beside()
-    with open_model(recording, options, engine=engine) as opened:
+    with open_model(_for_model(recording, peaks), options, engine=engine) as opened:
         model = read_model(opened.session)
         info = report.EngineInfo(name=opened.session.name, version=opened.session.version)
-    inputs = recorded_inputs(opened.recording, model.hosts)
+    inputs = recorded_inputs(recording, model.hosts)
     facts = derive_facts(opened.recording, model, inputs, peaks)
     bare = replace(opened.recording.slices, args={}, raw_args=None)
     kept = replace(opened.recording, slices=bare, strings=(), metadata={})
     return Read(_input(blob, recording), facts, kept, opened.facts, info)
+
+
+def _for_model(recording: Recording, peaks: DevicePeaks | None) -> Recording:
+    """A recording whose operators inside others are modelled only if their inputs are of use.
+
+    No kernel is priced where no device is known.
+    """
+    if peaks is not None or any(recognise(device) for device in recording.devices):
+        return recording
+    return replace(recording, slices=replace(recording.slices, raw_args=None))
 
 
 def _input(blob: Blob, recording: Recording) -> report.Input:
