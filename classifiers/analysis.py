@@ -17,6 +17,7 @@ from perfdiag.classifiers.labels import add_totals, withheld
 from perfdiag.classifiers.outcome import outcome
 from perfdiag.classifiers.peaks import chosen_peaks
 from perfdiag.classifiers.reading import Read, read_all
+from perfdiag.classifiers.rejudged import rejudge
 from perfdiag.classifiers.roofs import roofline_row, utilisation_notices
 from perfdiag.classifiers.thresholds import Diagnoses, Overrides, fingerprint
 from perfdiag.classifiers.verdicts import RankVerdict, judge_rank
@@ -136,8 +137,8 @@ def analyze(
     job = gather([item.facts for item in read])
     named = options.time_range_ns is None and options.step_marker is None
     done = [
-        _judged(item, facts, diagnoses, named=named)
-        for item, facts in zip(read, job.ranks, strict=True)
+        _judged(item, facts, diagnoses, counters, named=named)
+        for item, facts, counters in zip(read, job.ranks, beside.found, strict=True)
     ]
     result = _report(done, job, skipped, _thresholds(options, diagnoses), beside)
     tell("done", 1.0)
@@ -151,6 +152,7 @@ class _Counters:
     files: list[OpenedCounters]
     offset_ns: int | None
     places: Placed = field(default_factory=lambda: Placed([], []))
+    found: list[CounterRows] = field(default_factory=list)
 
     @classmethod
     def read(cls, options: Options) -> "_Counters":
@@ -158,14 +160,19 @@ class _Counters:
         return cls(open_counters(options.counters, hints), options.counters_offset_ns)
 
     def placed(self, read: list[Read]) -> list[Read]:
-        """The ranks, each with its counters."""
+        """The ranks, each with its counters and with what these say of its kernels."""
         files = [opened.found for opened in self.files]
         ranks, hosts = [item.facts for item in read], [item.input.host for item in read]
         own = [(item.input.path, trace_timelines(item.recording)) for item in read]
         self.places = place_counters(files, ranks, hosts, self.offset_ns, own)
+        facts = [
+            replace(one, counters=counters) if counters else one
+            for one, counters in zip(ranks, self.places.counters, strict=True)
+        ]
+        self.found = [counter_rows(one) for one in facts]
         return [
-            replace(item, facts=replace(item.facts, counters=counters)) if counters else item
-            for item, counters in zip(read, self.places.counters, strict=True)
+            replace(item, facts=rejudge(one, found.judged))
+            for item, one, found in zip(read, facts, self.found, strict=True)
         ]
 
     @property
@@ -197,14 +204,15 @@ def _traces(paths: Sequence[str], options: Options, skipped: list[Blob]) -> Iter
             yield blob
 
 
-def _judged(item: Read, facts: RankFacts, diagnoses: Diagnoses, *, named: bool) -> _Analysed:
+def _judged(
+    item: Read, facts: RankFacts, diagnoses: Diagnoses, counters: CounterRows, *, named: bool
+) -> _Analysed:
     """Judge and diagnose a rank by its facts, in which the job may have split its collectives.
 
     Slices that prove findings are named only where a query sees the same trace with the same steps.
     """
     verdict = judge_rank(facts)
     diagnosed = diagnose_rank(facts, diagnoses.known, verdict.unknown)
-    counters = counter_rows(facts)
     found = (*facts.notices, *utilisation_notices(facts), *counters.notices)
     notices = (*item.recording.notices, *found)
     diagnosed = _with_slice_ids(diagnosed, item) if named else diagnosed

@@ -11,7 +11,7 @@ from perfdiag.classifiers.facts import RankFacts
 from perfdiag.trace_schemas import report
 from perfdiag.trace_schemas.notices import Notice
 
-__all__ = ["CounterRows", "counter_rows"]
+__all__ = ["CounterRows", "Judged", "counter_rows"]
 
 KERNELS = ("compute_kernel", "memory_kernel", "kernel_unclassified")
 """Leaves in which kernels that are no collectives run."""
@@ -35,11 +35,20 @@ class _Part(NamedTuple):
         return float(np.median(self.windows[1] - self.windows[0]))
 
 
+class Judged(NamedTuple):
+    """What counters say of a part of the time; `against`: the budget of it says something else."""
+
+    windows: Windows
+    roof: report.Roof
+    against: bool
+
+
 class CounterRows(NamedTuple):
-    """Rows of the report, and the notice that counters contradict the budget."""
+    """Rows of the report, the notice that counters contradict the budget, and each part's roof."""
 
     rows: list[report.CounterRegion]
     notices: list[Notice]
+    judged: list[Judged]
 
 
 def counter_rows(facts: RankFacts) -> CounterRows:
@@ -49,19 +58,18 @@ def counter_rows(facts: RankFacts) -> CounterRows:
     long: otherwise they tell of what lies around it.
     """
     if facts.counters is None:
-        return CounterRows([], [])
+        return CounterRows([], [], [])
     rows: list[report.CounterRegion] = []
-    against: list[report.CounterRegion] = []
+    judged: list[Judged] = []
     parts = [*_parts(facts)]
     for part, leaves in zip(parts, _leaf_ns(facts, parts), strict=True):
         row = _row(facts.counters, part, leaves)
         if row is None:
             continue
-        region, disagrees = row
-        rows.append(region)
-        if disagrees:
-            against.append(region)
-    return CounterRows(rows, _disagreement(against))
+        rows.append(row[0])
+        judged.append(Judged(part.windows, row[0].roof, row[1]))
+    against = [region for region, one in zip(rows, judged, strict=True) if one.against]
+    return CounterRows(rows, _disagreement(against), judged)
 
 
 def _parts(facts: RankFacts) -> Iterator[_Part]:
@@ -139,6 +147,10 @@ def _figure(counters: RankCounters, metric: str, figure: Figure) -> report.Count
     )
 
 
+_FOLLOWED = {
+    True: "The budget follows the counters.",
+    False: "The budget has no leaf for that and stays as it was.",
+}
 _PLACE = {"steps": "all steps", "step": "step", "phase": "phase"}
 
 
@@ -150,6 +162,6 @@ def _disagreement(against: list[report.CounterRegion]) -> list[Notice]:
     more = f" ({len(against) - 1} more parts likewise)" if len(against) > 1 else ""
     message = (
         f"Counters of {place} say something else than the names and shapes of its kernels{more}. "
-        f"{first.why}"
+        f"{first.why} {_FOLLOWED[first.roof in ('compute', 'memory')]}"
     )
     return [Notice("model.disagrees", "warning", len(against), message)]

@@ -94,13 +94,48 @@ def test_counters_that_agree_leave_no_notice(tmp_path: Path) -> None:
     assert "model.disagrees" not in kinds(report)
 
 
-def test_counters_that_contradict_are_heard(tmp_path: Path) -> None:
+def test_counters_that_contradict_decide_and_are_heard(tmp_path: Path) -> None:
     """Elementwise kernels that keep tensor cores busy are not what their name says."""
     report = report_of(tmp_path, job(ELEMENTWISE), activity(0.85, 0.3))
-    assert report.job.label == "memory-bound"
+    assert report.job.label == "compute-bound"
+    assert "memory_kernel" not in report.job.budget_ns
     (notice,) = (n for n in report.notices if n.kind == "model.disagrees")
     assert notice.count == 4  # all steps, and each
     assert "arithmetic units are active for 85%" in notice.message
+
+
+def mixed() -> KinetoBuilder:
+    """Three steps of which products take 70 ms, elementwise kernels 20 and unknown ones 10."""
+    b = KinetoBuilder()
+    for _ in range(3):
+        with b.step():
+            for name, us in ((GEMM, 70_000), (ELEMENTWISE, 20_000), ("zz9", 10_000)):
+                b.launch(name, us)
+            b.sync()
+    return b
+
+
+def test_where_counters_agree_the_finer_split_stays(tmp_path: Path) -> None:
+    """They only place the kernels of which nothing else was known."""
+    alone, beside = (report_of(tmp_path, mixed(), *t) for t in ((), (activity(0.8, 0.3),)))
+    before, after = alone.job.budget_ns, beside.job.budget_ns
+    assert before["kernel_unclassified"] == pytest.approx(30e6, rel=1e-3)
+    assert "kernel_unclassified" not in after
+    assert after["memory_kernel"] == before["memory_kernel"]
+    assert after["compute_kernel"] == before["compute_kernel"] + before["kernel_unclassified"]
+
+
+def test_counters_that_tell_of_all_steps_decide_only_where_steps_have_none(tmp_path: Path) -> None:
+    """Two steps that are busy with arithmetic do not lend it to one that moves memory."""
+    base = 1_751_328_001_000_000_000
+    rows = "".join(
+        f"{base + i * 10_000_000},0,{tensor},{dram}\n"
+        for i in range(32)
+        for tensor, dram in ((0.95, 0.1) if i < 21 else (0.1, 0.95),)
+    )
+    report = report_of(tmp_path, job(ELEMENTWISE), ACTIVITY + rows)
+    labels = [step.label for step in report.ranks[0].steps]
+    assert labels == ["compute-bound", "compute-bound", "memory-bound"]
 
 
 def test_a_device_that_is_busy_with_waiting_is_bound_by_neither(tmp_path: Path) -> None:
