@@ -257,6 +257,8 @@ def _has_properties(device: Device, peaks: DevicePeaks) -> bool:
 _Rate = Annotated[float, msgspec.Meta(ge=1e6, le=1e21)]
 """Far below and above anything real, to notice figures in TFLOP/s or GB/s."""
 
+_Text = Annotated[str, msgspec.Meta(pattern=r"\S")]
+
 
 class Ceilings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Roofs that were measured on the device itself: a file of `--ceilings`, in JSON.
@@ -276,9 +278,9 @@ class Ceilings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """
 
     schema: Literal["perfdiag.ceilings/1"]
-    device: str
+    device: _Text
     date: date
-    tool: str
+    tool: _Text
     memory_bytes_s: _Rate
     matrix_flop_s: dict[Dtype, _Rate] = {}
     vector_flop_s: dict[Dtype, _Rate] = {}
@@ -309,6 +311,7 @@ def read_ceilings(data: bytes, path: str) -> DevicePeaks:
         raise InputError(path, problem) from None
     source = Source(f"measured by {measured.tool}", path, measured.date.isoformat())
     known = find_device(measured.device) or DevicePeaks(measured.device, "", "device")
+    _refuse_both_directions(known, measured.scale_up_bytes_s, path)
     found = replace(
         known,
         matrix=_measured(known.matrix, measured.matrix_flop_s, source),
@@ -350,6 +353,17 @@ def _refuse_impossible(found: DevicePeaks, path: str) -> None:
                 f"({peak.datasheet:.4g}). Figures are dense, in FLOP/s and byte/s"
             )
             raise InputError(path, problem)
+
+
+def _refuse_both_directions(known: DevicePeaks, measured: float | None, path: str) -> None:
+    """The network of a host is its owner's choice, its links are the device's."""
+    link = known.scale_up
+    if link and measured and measured > _ABOVE_DATASHEET * link.one_way_bytes_s:
+        problem = (
+            f"scale_up_bytes_s: {measured:.4g} a second is more than the links of a {known.name} "
+            f"carry one way ({link.one_way_bytes_s:.4g}). Data sheets add up both directions"
+        )
+        raise InputError(path, problem)
 
 
 def _compute_peaks(device: DevicePeaks) -> Iterator[tuple[Unit, Dtype, Peak]]:

@@ -12,6 +12,7 @@ import pytest
 from perfdiag.trace_schemas.devices import (
     CEILINGS_ID,
     DTYPES,
+    Ceilings,
     DevicePeaks,
     Dtype,
     LinkPeak,
@@ -352,12 +353,33 @@ def test_ceilings_of_a_device_that_the_table_does_not_know_are_all_there_is() ->
         (b"[1, 2]", "object"),
         (b'{"schema": "perfdiag.report/1"}', CEILINGS_ID),
         (ceilings(schema="perfdiag.ceilings/2"), CEILINGS_ID),
+        (ceilings(schema=None), "schema"),
+        (ceilings()[:-10], "truncated"),
+        (ceilings() + b"}", "trailing characters (byte"),
+        (b"\xef\xbb\xbf" + ceilings(), "invalid character (byte 0)"),
+        (ceilings().replace(b"bench", b"b\xffnch"), "UTF-8"),
         (ceilings(device=None), "device"),
+        (ceilings(device=" "), "$.device"),
+        (ceilings(tool=None), "tool"),
+        (ceilings(tool=""), "$.tool"),
+        (ceilings(tool=3), "$.tool"),
+        (ceilings(date=None), "date"),
         (ceilings(date="yesterday"), "date"),
+        (ceilings(date="2026-02-30"), "date"),
+        (ceilings(date=20261130), "date"),
         (ceilings(memory_bytes_s=None), "memory_bytes_s"),
         (ceilings(memory_bytes_s=-3e12), "memory_bytes_s"),
         (ceilings(memory_bytes_s="3e12"), "memory_bytes_s"),
         (ceilings(memory_bytes_s=3020), "FLOP/s and byte/s"),
+        (ceilings(memory_bytes_s=True), "memory_bytes_s"),
+        (ceilings(memory_bytes_s=float("nan")), "invalid character"),
+        (ceilings().replace(b"3020000000000.0", b"1e999"), "memory_bytes_s"),
+        (ceilings(matrix_flop_s=[7.9e14]), "matrix_flop_s"),
+        (ceilings(matrix_flop_s={"bf16": "7.9e14"}), "matrix_flop_s"),
+        (ceilings(vector_flop_s={"fp32": 0}), "vector_flop_s"),
+        (ceilings(scale_up_bytes_s=450), "scale_up_bytes_s"),
+        (ceilings(scale_up_bytes_s=900e9), "both directions"),
+        (ceilings(scale_out_bytes_s=-5e10), "scale_out_bytes_s"),
         (ceilings(matrix_flop_s={"bf16": 790}), "FLOP/s and byte/s"),
         (ceilings(matrix_flop_s={"bfloat16": 7.9e14}), "bfloat16"),
         (ceilings(matrix_flops={"bf16": 7.9e14}), "matrix_flops"),
@@ -371,6 +393,24 @@ def test_broken_ceilings_are_refused_with_a_hint(data: bytes, says: str) -> None
         read_ceilings(data, "roofs.json")
     assert str(raised.value).startswith("roofs.json: ")
     assert says in str(raised.value)
+
+
+def test_a_network_faster_than_usual_is_no_error() -> None:
+    """Hosts differ in it; the links inside are the device's own."""
+    device = read_ceilings(ceilings(scale_out_bytes_s=200e9), "roofs.json")
+    assert device.scale_out is not None
+    assert device.scale_out.one_way_bytes_s == 200e9
+
+
+def test_the_example_of_the_docs_is_such_a_file() -> None:
+    """And the docs name every field."""
+    text = (Path(__file__).parents[2] / "docs/devices.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```json\n(.*?)```", text, re.DOTALL)
+    device = read_ceilings(example.encode(), "roofs.json")
+    assert device.compute("fp8") == device.matrix["fp8"]
+    assert device.matrix["fp8"].achievable == 1.4e15
+    fields = text.partition("| field |")[2]
+    assert all(f"`{name}`" in fields for name in Ceilings.__struct_fields__)
 
 
 def test_the_table_can_be_shown() -> None:
