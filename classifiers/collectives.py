@@ -7,7 +7,7 @@ import numpy as np
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.intervals import merge
 from perfdiag.trace_schemas import report
-from perfdiag.trace_schemas.links import find_link
+from perfdiag.trace_schemas.devices import DevicePeaks
 from perfdiag.trace_schemas.recording import Int64s
 from perfdiag.trace_schemas.report import SIZE_CLASSES, SizeClass
 
@@ -85,7 +85,7 @@ def _kinds(facts: RankFacts) -> Iterator[tuple[tuple[str, str, SizeClass], Int64
 
 
 def link_peaks(
-    device: str, hosts: Sequence[str], groups: Mapping[str, Sequence[int]]
+    device: DevicePeaks | None, hosts: Sequence[str], groups: Mapping[str, Sequence[int]]
 ) -> dict[str, float]:
     """By process group the peak bandwidth of the links between its ranks, bytes a second, one way.
 
@@ -93,12 +93,12 @@ def link_peaks(
     a host is not known, a group is taken to be within one as long as it fits into the usual one.
 
     Args:
-        device: name of the device of these ranks.
+        device: the peaks of that of these ranks, None where they are not known.
         hosts: names of the ranks' hosts, '' where unknown.
         groups: by name the ranks, as positions in `hosts`.
     """
-    link = find_link(device)
-    if link is None:
+    link = None if device is None else device.scale_up
+    if link is None or not link.devices:
         return {}
     within = {}
     for name, ranks in groups.items():

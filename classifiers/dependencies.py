@@ -19,6 +19,7 @@ from perfdiag.classifiers.device_order import DeviceOrder, order_devices
 from perfdiag.classifiers.draft import Draft, NodeKind, Nodes
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.graph import NEVER, Graph, Times
+from perfdiag.classifiers.phase_nodes import PhaseNodes, phases_of
 from perfdiag.classifiers.rendezvous import Meetings
 from perfdiag.classifiers.threads import Threads, add_threads
 from perfdiag.trace_schemas.recording import ABSENT, Int64s
@@ -33,24 +34,44 @@ class StepNodes(NamedTuple):
         begin: the node with which the first step begins.
         host: (steps,) the node that begins where each ends on the host.
         work, step: (w,) nodes of device work, and the row of the step that launched each.
+        phases: the phases of these steps.
     """
 
     begin: int
     host: Int64s
     work: Int64s
     step: Int64s
+    phases: PhaseNodes
+
+    @property
+    def starts(self) -> Int64s:
+        """Nodes whose start is asked for."""
+        return np.concatenate((np.append(self.host, self.begin), self.phases.host))
+
+    @property
+    def ends(self) -> Int64s:
+        """Nodes whose end is asked for."""
+        return np.concatenate((self.work, self.phases.host))
 
     def within(self, group: Int64s) -> "StepNodes":
         """The same in a graph of groups of nodes, by (n,) the group of each node."""
-        return StepNodes(int(group[self.begin]), group[self.host], group[self.work], self.step)
+        begin, phases = int(group[self.begin]), self.phases.within(group)
+        return StepNodes(begin, group[self.host], group[self.work], self.step, phases)
 
-    def windows(self, times: Times) -> Int64s:
-        """(scenarios, steps) how long steps take: from one completion to the next."""
+    def bounds(self, times: Times) -> Int64s:
+        """(scenarios, steps + 1) when the first step begins, and when each is complete."""
         done = times.start_ns[:, self.host]
         np.maximum.at(done.T, self.step, times.end_ns[:, self.work].T)
         done = np.maximum.accumulate(done, axis=1)
-        begin = times.start_ns[:, self.begin : self.begin + 1]
-        return np.diff(done, axis=1, prepend=begin)
+        return np.concatenate((times.start_ns[:, self.begin : self.begin + 1], done), axis=1)
+
+    def windows(self, times: Times) -> Int64s:
+        """(scenarios, steps) how long steps take: from one completion to the next."""
+        return np.diff(self.bounds(times), axis=1)
+
+    def phase_windows(self, times: Times) -> Int64s:
+        """(scenarios, phases) how long phases take: likewise, inside their step."""
+        return self.phases.windows(times, self.work, self.bounds(times))
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,4 +309,5 @@ class _Rank:
             threads.at(main, steps.host_end_ns),
             last[inside],
             step[inside],
+            phases_of(self._facts, threads, launched[inside]),
         )

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 from perfdiag.classifiers.claims import Claim
 from perfdiag.classifiers.facts import RankFacts
+from perfdiag.classifiers.options import Limits
 from perfdiag.trace_schemas.report import Layer, Status
 
 __all__ = [
@@ -36,8 +37,6 @@ HEADINGS = (
 )
 
 Need = Literal["device", "host", "ranks"]
-Limits = Mapping[str, float]
-"""Values of a diagnosis' thresholds by name, as the user has set them."""
 
 
 @dataclass(frozen=True, slots=True)

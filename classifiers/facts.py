@@ -18,6 +18,7 @@ from perfdiag.classifiers.roofline import Roofline, draw_roofline
 from perfdiag.profiler.model import Model
 from perfdiag.trace_schemas.devices import DevicePeaks, recognise
 from perfdiag.trace_schemas.host_ranges import classify_range
+from perfdiag.trace_schemas.kernels import classify_kernel
 from perfdiag.trace_schemas.notices import Notice
 from perfdiag.trace_schemas.recording import Int64s, Recording
 
@@ -144,6 +145,7 @@ def derive_facts(
     model: Model,
     inputs: Mapping[int, bytes] | None = None,
     peaks: DevicePeaks | None = None,
+    grids: Mapping[int, tuple[int, ...]] | None = None,
 ) -> RankFacts:
     """Derive everything that follows from the model.
 
@@ -152,9 +154,10 @@ def derive_facts(
         model: of it.
         inputs: what its operators were called with, by row of `Hosts`.
         peaks: of its device, where they are not to be looked up.
+        grids: of its kernels, where these tell what they compute, by row of `Work`.
     """
     peaks = peaks or _peaks(recording, model)
-    costs = price_kernels(model, Origins.of(model), inputs) if inputs and peaks else None
+    costs = price_kernels(model, Origins.of(model), inputs, grids) if inputs and peaks else None
     roofline = None
     if costs is not None and peaks is not None and costs.known.any():
         roofline = draw_roofline(model.work, costs, peaks)
@@ -176,6 +179,7 @@ def derive_facts(
         *_overhead(model),
         *_gaps_between_phases(model),
         *_without_peaks(inputs, peaks),
+        *_guessed(model),
     )
     return RankFacts(
         recording.rank,
@@ -210,6 +214,23 @@ def _without_peaks(inputs: Mapping[int, bytes] | None, peaks: DevicePeaks | None
         "peaks: no kernel is put under a roof. --device NAME or --ceilings FILE tells it."
     )
     return [Notice("peak.unknown", "info", len(inputs), message)]
+
+
+def _guessed(model: Model) -> list[Notice]:
+    """Kernels of all devices whose family their names only suggest."""
+    work = model.work
+    kernels = work.kind.where("kernel") & ~work.family.where("")
+    guessed = kernels & work.name.map(lambda name: classify_kernel(name).probability < 1, np.bool_)
+    if not guessed.any():
+        return []
+    length = work.end_ns - work.ts_ns
+    share = length[guessed].sum() / max(int(length[kernels].sum()), 1)
+    message = (
+        f"Kernels whose names the table does not know: their families are guessed. {share:.1%} of "
+        "the time of kernels rests on that; `family_probability` of `perfdiag_device_op` says how "
+        "sure each is."
+    )
+    return [Notice("kernel.guessed", "info", int(guessed.sum()), message)]
 
 
 def _several_devices(model: Model, chosen: int) -> list[Notice]:

@@ -20,7 +20,7 @@ from perfdiag.classifiers.origins import Origins
 from perfdiag.profiler.model import Model
 from perfdiag.trace_schemas.recording import ABSENT, Int64s
 
-__all__ = ["KernelCosts", "price_kernels"]
+__all__ = ["KernelCosts", "price_kernels", "without_costs"]
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -40,6 +40,7 @@ class KernelCosts:
         owner: (work,) row of `Hosts` of the operator that told; -1 for none.
         recorded: whether any inputs were recorded.
         inputs: of the operators that told, by row of `Hosts`.
+        measured: (work,) whether FLOPs or bytes were counted; what was not is the model's.
     """
 
     known: Bools
@@ -51,6 +52,7 @@ class KernelCosts:
     owner: Int64s
     recorded: bool
     inputs: Mapping[int, Shapes]
+    measured: Bools
 
 
 class _Args(msgspec.Struct, gc=False):
@@ -71,32 +73,29 @@ class _Args(msgspec.Struct, gc=False):
         return (dims if dims != b"[]" else bytes(self.old_dims), *map(bytes, parts))
 
 
-def price_kernels(model: Model, origins: Origins, inputs: Mapping[int, bytes]) -> KernelCosts:
+def price_kernels(
+    model: Model,
+    origins: Origins,
+    inputs: Mapping[int, bytes],
+    grids: Mapping[int, tuple[int, ...]] | None = None,
+) -> KernelCosts:
     """Price the kernels of a rank; collectives, copies and fills are none.
 
     Args:
         model: the rank.
         origins: of its work.
         inputs: arguments of operators by row of `Hosts`, as JSON text.
+        grids: blocks of the kernels whose grid tells what they compute, by row of `Work`.
     """
     work = model.work
-    count = len(work.id)
     rows = np.flatnonzero(work.kind.where("kernel") & (origins.op != ABSENT))
-    found = KernelCosts(
-        np.zeros(count, np.bool_),
-        np.zeros(count),
-        np.zeros(count),
-        np.zeros(count),
-        np.full(count, ABSENT, np.int64),
-        (),
-        np.full(count, ABSENT, np.int64),
-        bool(inputs),
-        {},
-    )
+    found = replace(without_costs(len(work.id)), recorded=bool(inputs))
     if not inputs or not len(rows):
         return found
     shapes = _shapes(model, origins, inputs)
-    costs, owner = attribute(_launches(model, rows), origins.op[rows], origins.parent, shapes)
+    costs, owner = attribute(
+        _launches(model, rows, grids or {}), origins.op[rows], origins.parent, shapes
+    )
     dtypes: dict[str, int] = {}
     for row, cost in zip(rows.tolist(), costs, strict=True):
         if cost is not None:
@@ -108,11 +107,28 @@ def price_kernels(model: Model, origins: Origins, inputs: Mapping[int, bytes]) -
     return replace(found, dtypes=tuple(dtypes), inputs=told)
 
 
-def _launches(model: Model, rows: Int64s) -> list[Launch]:
+def without_costs(count: int) -> KernelCosts:
+    """The costs of that many rows of `Work` of which none is known."""
+    return KernelCosts(
+        known=np.zeros(count, np.bool_),
+        flops=np.zeros(count),
+        bytes=np.zeros(count),
+        written=np.zeros(count),
+        dtype=np.full(count, ABSENT, np.int64),
+        dtypes=(),
+        owner=np.full(count, ABSENT, np.int64),
+        recorded=False,
+        inputs={},
+        measured=np.zeros(count, np.bool_),
+    )
+
+
+def _launches(model: Model, rows: Int64s, grids: Mapping[int, tuple[int, ...]]) -> list[Launch]:
     work = model.work
     length = (work.end_ns - work.ts_ns)[rows].tolist()
     names, families = work.name.take(rows), work.family.take(rows)
-    return [Launch(*one) for one in zip(names, families, length, strict=True)]
+    blocks = (grids.get(row, ()) for row in rows.tolist())
+    return [Launch(*one) for one in zip(names, families, length, blocks, strict=True)]
 
 
 def _shapes(model: Model, origins: Origins, inputs: Mapping[int, bytes]) -> dict[int, Shapes]:

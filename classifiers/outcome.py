@@ -17,7 +17,7 @@ from perfdiag.classifiers.savings import replay_savings, worthwhile
 from perfdiag.trace_schemas import report
 from perfdiag.trace_schemas.notices import Notice
 
-__all__ = ["Outcome", "outcome"]
+__all__ = ["Outcome", "guarded_replay", "outcome"]
 
 
 class Outcome(NamedTuple):
@@ -29,19 +29,31 @@ class Outcome(NamedTuple):
     notices: tuple[Notice, ...]
 
 
-def outcome(ranks: Sequence[Diagnosed], job: Job, label: report.Label) -> Outcome:
-    """Replay a job, and say what its fixes are worth.
+def guarded_replay(job: Job) -> Replay:
+    """The job replayed, or the reason why it is not."""
+    try:
+        return replay_job(job)
+    except Exception as error:  # noqa: BLE001 - a broken replay must not cost the report
+        return without_replay(job, _broken(error))
+
+
+def outcome(ranks: Sequence[Diagnosed], job: Job, label: report.Label, replay: Replay) -> Outcome:
+    """Say what the fixes of a job are worth.
 
     Args:
         ranks: what was found on each.
         job: all of them together.
         label: what its budget says.
+        replay: of the job.
     """
     try:
-        return _outcome(ranks, job, label, replay_job(job))
+        return _outcome(ranks, job, label, replay)
     except Exception as error:  # noqa: BLE001 - a broken replay must not cost the report
-        broken = f"It broke ({type(error).__name__}: {error}), which is a fault of perfdiag."
-        return _outcome(ranks, job, label, without_replay(job, broken))
+        return _outcome(ranks, job, label, without_replay(job, _broken(error)))
+
+
+def _broken(error: Exception) -> str:
+    return f"It broke ({type(error).__name__}: {error}), which is a fault of perfdiag."
 
 
 def _outcome(ranks: Sequence[Diagnosed], job: Job, label: report.Label, replay: Replay) -> Outcome:

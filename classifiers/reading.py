@@ -5,9 +5,8 @@ import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from perfdiag.classifiers.facts import RankFacts, derive_facts
-from perfdiag.profiler.inputs import recorded_inputs
 from perfdiag.profiler.model import read_model
 from perfdiag.profiler.opening import EngineStart, ReadOptions, open_model, read_blob
 from perfdiag.profiler.sources.files import Blob
@@ -15,6 +14,9 @@ from perfdiag.profiler.trace_writer import MetaSlice
 from perfdiag.trace_schemas import report
 from perfdiag.trace_schemas.devices import DevicePeaks, recognise
 from perfdiag.trace_schemas.recording import Recording
+
+if TYPE_CHECKING:
+    from perfdiag.classifiers.facts import RankFacts
 
 __all__ = ["Read", "read_all", "read_one"]
 
@@ -35,7 +37,7 @@ class Read:
     """
 
     input: report.Input
-    facts: RankFacts
+    facts: "RankFacts"
     recording: Recording
     meta: Sequence[MetaSlice]
     engine: report.EngineInfo
@@ -144,8 +146,9 @@ def read_one(
     with open_model(_for_model(recording, peaks), options, engine=engine) as opened:
         model = read_model(opened.session)
         info = report.EngineInfo(name=opened.session.name, version=opened.session.version)
-    inputs = recorded_inputs(recording, model.hosts)
-    facts = derive_facts(opened.recording, model, inputs, peaks)
+    from perfdiag.classifiers.rank_facts import facts_of  # imported meanwhile: see `analysis`
+
+    facts = facts_of(recording, opened.recording, model, peaks)
     bare = replace(opened.recording.slices, args={}, raw_args=None)
     kept = replace(opened.recording, slices=bare, strings=(), metadata={})
     return Read(_input(blob, recording), facts, kept, opened.facts, info)

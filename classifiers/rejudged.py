@@ -23,7 +23,8 @@ def rejudge(facts: RankFacts, parts: Sequence[Judged]) -> RankFacts:
 
     Where counters contradict a part's budget, all its kernels change sides: a mean over the part
     does not say which of them are the others. Where they agree, shapes and names keep the finer
-    split, and kernels of which neither tells take the counters' word.
+    split, and kernels of which neither tells take the counters' word. Kernels that counters told
+    of one by one stay as they are.
 
     Args:
         facts: of the rank.
@@ -53,6 +54,8 @@ def _deciding(facts: RankFacts, parts: Sequence[Judged]) -> NDArray[np.int64]:
         if part.roof != "unknown":
             found[_inside(starts, *part.windows)] = number
     found[~facts.kernels] = _NOBODY
+    if facts.costs is not None:
+        found[facts.costs.measured] = _NOBODY
     return found
 
 

@@ -1,6 +1,6 @@
 """The job replayed: how far its graph explains the recorded steps, and what changes would save."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from perfdiag.classifiers.contention import Contention, fit_contention
 from perfdiag.classifiers.critical_path import CLASSES, node_classes, path_shares
-from perfdiag.classifiers.dependencies import Program, build_program, lacking
+from perfdiag.classifiers.dependencies import Program, StepNodes, build_program, lacking
 from perfdiag.classifiers.draft import NodeKind
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.graph import CircleError, Contracted, Times
 from perfdiag.classifiers.job import Job
+from perfdiag.classifiers.replayed_windows import ReplayedWindows
 from perfdiag.classifiers.whatif import Change, apply, scale
 from perfdiag.trace_schemas import report
 from perfdiag.trace_schemas.notices import Notice
@@ -37,6 +38,9 @@ LABEL_OF: dict[str, report.Label] = {
     "collective": "collective-bound",
 }
 """The label that each class of nodes speaks for."""
+
+CAUSES: tuple[report.Label, ...] = report.LABELS[:-1]
+"""The labels that name a class of resources."""
 
 CELLS = 4_000_000
 """Nodes times scenarios that are timed at once, for the memory's sake."""
@@ -95,19 +99,41 @@ class Replay:
         The label of a class that saves most is the causal one: what bounds a job is what makes it
         faster when it is faster itself.
         """
-        if not self.believed or self.program is None:
+        if not self.windows:
             return {}
-        classes = _resources(self.program, self.ranks)
-        windows = self.steps_ns([[scale(nodes, 0.5)] for nodes in classes.values()])
-        base, total = 0.0, np.zeros(len(classes))
-        for facts, before, after in zip(self.ranks, self.base_ns, windows, strict=True):
-            base += before[facts.trusted].sum()
-            total += after[:, facts.trusted].sum(axis=1)
+        base, total = 0.0, np.zeros(len(CAUSES))
+        for facts, one in zip(self.ranks, self.windows, strict=True):
+            base += one.base_ns[facts.trusted].sum()
+            total += one.faster_ns[:, facts.trusted].sum(axis=1)
         saved = 1.0 - total / max(1.0, base)
-        return dict(zip(classes, np.clip(saved, 0.0, 1.0).tolist(), strict=True))
+        return dict(zip(CAUSES, np.clip(saved, 0.0, 1.0).tolist(), strict=True))
+
+    @cached_property
+    def windows(self) -> list[ReplayedWindows]:
+        """Of each rank with classes of resources twice as fast; empty where it is not believed."""
+        if not self.believed or self.program is None or self.times is None:
+            return []
+        classes = _resources(self.program, self.ranks)
+        faster = self._replayed(
+            [[scale(nodes, 0.5)] for nodes in classes.values()],
+            lambda one, times: (one.windows(times), one.phase_windows(times)),
+        )
+        found = []
+        for one, (steps, phases) in zip(self.program.steps, faster, strict=True):
+            base, phase_base = one.windows(self.times)[0], one.phase_windows(self.times)[0]
+            found.append(ReplayedWindows(base, phase_base, one.phases.row, steps, phases))
+        return found
 
     def steps_ns(self, scenarios: Sequence[Sequence[Change]]) -> list[Int64s]:
         """For each rank (scenarios, steps) how long its steps take with changes made together."""
+        return [steps for (steps,) in self._replayed(scenarios, lambda one, t: (one.windows(t),))]
+
+    def _replayed(
+        self,
+        scenarios: Sequence[Sequence[Change]],
+        measure: Callable[[StepNodes, Times], tuple[Int64s, ...]],
+    ) -> list[tuple[Int64s, ...]]:
+        """For each rank what is measured of the job with changes made together, by scenario."""
         if self.program is None:
             return []
         small = self._small
@@ -120,8 +146,11 @@ class Replay:
             ]
             length = np.array([small.lengths(one) for one, _ in made])
             times = small.graph.replay(length, np.array([lag for _, lag in made]))
-            parts.append([one.windows(times) for one in steps])
-        return [np.concatenate(rank) for rank in zip(*parts, strict=True)]
+            parts.append([measure(one, times) for one in steps])
+        return [
+            tuple(np.concatenate(figure) for figure in zip(*rank, strict=True))
+            for rank in zip(*parts, strict=True)
+        ]
 
     @cached_property
     def _small(self) -> Contracted:
@@ -129,8 +158,8 @@ class Replay:
         assert self.program is not None
         steps = self.program.steps
         return self.program.graph.contracted(
-            np.concatenate([np.append(one.host, one.begin) for one in steps]),
-            np.concatenate([one.work for one in steps]),
+            np.concatenate([one.starts for one in steps]),
+            np.concatenate([one.ends for one in steps]),
         )
 
 
@@ -138,8 +167,7 @@ def _resources(program: Program, ranks: Sequence[RankFacts]) -> dict[report.Labe
     """The nodes that each class of resources works on."""
     kind = np.array([LABEL_OF.get(name, "") for name in CLASSES])[node_classes(program, ranks)]
     busy = np.isin(program.nodes.kind, (NodeKind.HOST, NodeKind.BATCH, NodeKind.WORK))
-    labels: tuple[report.Label, ...] = report.LABELS[:-1]
-    return {label: np.flatnonzero(busy & (kind == label)) for label in labels}
+    return {label: np.flatnonzero(busy & (kind == label)) for label in CAUSES}
 
 
 def _recorded(facts: RankFacts) -> tuple[Int64s, Bools]:

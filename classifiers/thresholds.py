@@ -3,45 +3,14 @@
 import difflib
 import hashlib
 import json
-from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Sequence
 
 from perfdiag.classifiers.diagnoses import all_diagnoses
-from perfdiag.classifiers.diagnosis import Diagnose, Diagnosis, Limits
+from perfdiag.classifiers.diagnosis import Diagnose, Diagnosis
+from perfdiag.classifiers.options import Limits, Overrides
 from perfdiag.trace_schemas.errors import UsageError
 
-__all__ = ["Diagnoses", "Overrides", "fingerprint", "tuned_diagnoses"]
-
-Overrides = Mapping[str, Limits]
-"""Values by id of a diagnosis and name of its threshold."""
-
-
-class Diagnoses:
-    """The diagnoses as a user has set them, imported beside other work where there is time.
-
-    Raises:
-        UsageError: there is no diagnosis or threshold of a name that is given.
-    """
-
-    def __init__(self, overrides: Overrides) -> None:
-        """Check what is set; without anything to check nothing is imported yet."""
-        self._overrides = overrides
-        self._future: Future[list[tuple[Diagnosis, Diagnose]]] | None = None
-        if overrides:
-            self.prepare().result()
-
-    def prepare(self) -> Future[list[tuple[Diagnosis, Diagnose]]]:
-        """Begin to import them in the background."""
-        if self._future is None:
-            pool = ThreadPoolExecutor(1)
-            self._future = pool.submit(tuned_diagnoses, self._overrides)
-            pool.shutdown(wait=False)
-        return self._future
-
-    @property
-    def known(self) -> list[tuple[Diagnosis, Diagnose]]:
-        """Every diagnosis with its function, in the order of their ids."""
-        return self.prepare().result()
+__all__ = ["fingerprint", "tuned_diagnoses"]
 
 
 def tuned_diagnoses(overrides: Overrides) -> list[tuple[Diagnosis, Diagnose]]:
@@ -91,7 +60,7 @@ def _hint(name: str, known: list[str]) -> str:
     return f"there are {', '.join(known)}" if len(known) < 12 else "`perfdiag explain` lists them"
 
 
-def fingerprint(diagnoses: list[tuple[Diagnosis, Diagnose]]) -> str:
+def fingerprint(diagnoses: Sequence[tuple[Diagnosis, Diagnose]]) -> str:
     """SHA-256 of all thresholds: two reports with the same one were judged by the same."""
     values = {diagnosis.id: dict(diagnosis.limits) for diagnosis, _ in diagnoses}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()

@@ -20,16 +20,18 @@ class Utilisation(NamedTuple):
     problem: Notice | None = None
 
 
-def utilisation(flops_per_s: float, peak: Peak | None, device: str) -> Utilisation:
+def utilisation(flops_per_s: float, peak: Peak | None, device: str, dtype: str = "") -> Utilisation:
     """Set what one device computes beside its own dense peak by data sheet.
 
     Args:
         flops_per_s: of one device: a sum over ranks is to be divided by their number.
         peak: of that device, in the type of the operands; None where it is not known.
         device: its name, for the notice.
+        dtype: that type, for the notice.
     """
     if peak is None:
-        message = f"No peak of {device or 'this device'} is known: no utilisation is given."
+        which = f"{device or 'this device'} in {dtype}" if dtype else device or "this device"
+        message = f"No peak of {which} is known: no utilisation is given."
         return Utilisation(None, flops_per_s, None, Notice("mfu.no_peak", "info", 1, message))
     share = flops_per_s / peak.datasheet
     if share <= 1.0:

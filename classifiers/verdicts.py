@@ -11,7 +11,9 @@ from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.hotspots import Hotspots
 from perfdiag.classifiers.intervals import merge
 from perfdiag.classifiers.labels import Verdict, add_budgets, add_totals, judge, withheld
+from perfdiag.classifiers.rank_utilisation import RankUtilisation, StepUtilisation, utilise
 from perfdiag.trace_schemas import report
+from perfdiag.trace_schemas.notices import Notice
 from perfdiag.trace_schemas.recording import Int64s
 
 __all__ = ["RankVerdict", "judge_rank"]
@@ -31,13 +33,22 @@ _KINDS: dict[str, Literal["phase", "annotation", "module"]] = {
 
 @dataclass(frozen=True, slots=True)
 class RankVerdict:
-    """A rank's verdict, the budget and totals of the steps that it rests on, its longest work."""
+    """A rank's verdict, the budget and totals of the steps that it rests on, its longest work.
+
+    `used`: how much of its device's arithmetic the rank uses.
+    """
 
     verdict: Verdict
     totals: report.Totals
     budget_ns: dict[str, int]
     steps: tuple[report.Step, ...]
     top: list[report.Hotspot]
+    used: RankUtilisation
+
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        """Why there is no figure of what was judged."""
+        return () if self.used.problem is None else (self.used.problem,)
 
     @property
     def unknown(self) -> tuple[Int64s, Int64s]:
@@ -56,13 +67,14 @@ def judge_rank(facts: RankFacts) -> RankVerdict:
     """
     regions = _regions_by_step(facts)
     spots = Hotspots.of(facts)
-    steps = tuple(_step(facts, i, regions, spots) for i in range(len(facts.model.steps.ts_ns)))
+    used = utilise(facts)
+    steps = tuple(_step(facts, i, regions, spots, one) for i, one in enumerate(used.steps))
     counted = [i for i, ok in enumerate(facts.trusted.tolist()) if ok]
     rest_on = counted or list(range(len(steps)))
     budget = add_budgets([steps[i].budget_ns for i in rest_on])
     totals = add_totals([steps[i].totals_ns for i in rest_on])
     verdict = _rank_verdict(facts, budget, len(counted))
-    return RankVerdict(_with_dissent(verdict, steps), totals, budget, steps, spots.rank)
+    return RankVerdict(_with_dissent(verdict, steps), totals, budget, steps, spots.rank, used)
 
 
 def _with_dissent(verdict: Verdict, steps: Sequence[report.Step]) -> Verdict:
@@ -95,7 +107,11 @@ def _reason(facts: RankFacts) -> str:
 
 
 def _step(
-    facts: RankFacts, index: int, regions: dict[int, list[int]], spots: Hotspots
+    facts: RankFacts,
+    index: int,
+    regions: dict[int, list[int]],
+    spots: Hotspots,
+    used: StepUtilisation,
 ) -> report.Step:
     steps, timeline = facts.model.steps, facts.timeline
     start, end = int(steps.ts_ns[index]), int(steps.end_ns[index])
@@ -117,6 +133,8 @@ def _step(
         why=verdict.why,
         totals_ns=timeline.totals(start, end),
         budget_ns=budget,
+        mfu=used.mfu,
+        hfu=used.hfu,
         regions=[_region(facts, row, index, spots) for row in regions.get(ordinal, [])],
     )
 

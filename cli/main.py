@@ -16,6 +16,7 @@ from perfdiag import __version__
 from perfdiag.cli.commands.analyze import analyze
 from perfdiag.cli.commands.convert import convert
 from perfdiag.cli.commands.explain import explain
+from perfdiag.cli.commands.features import features
 from perfdiag.cli.commands.query import query
 from perfdiag.trace_schemas.errors import PerfdiagError, UsageError
 
@@ -36,7 +37,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 # Whatever else the commands need they import when they run: `perfdiag --help` must not wait.
-for command in (analyze, explain, query, convert):
+for command in (analyze, explain, query, features, convert):
     app.command()(command)
 
 

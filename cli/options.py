@@ -7,7 +7,12 @@ from typing import Annotated, Literal, NamedTuple
 import typer
 
 __all__ = [
+    "Ceilings",
     "Config",
+    "Counters",
+    "CountersOffset",
+    "CountersUtcOffset",
+    "Device",
     "Engine",
     "EngineName",
     "Output",
@@ -145,3 +150,49 @@ def time_range(text: str) -> TimeRange:
         msg = f"{text!r} is an empty range: START must be at least 0 and less than END."
         raise typer.BadParameter(msg)
     return TimeRange(start_ns, end_ns)
+
+
+Counters = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FILE",
+        help="Hardware counters sampled beside the trace, of any tool that docs/counters.md "
+        "names; may be given several times.",
+        show_default="none",
+    ),
+]
+CountersOffset = Annotated[
+    int | None,
+    typer.Option(
+        parser=nanoseconds,
+        metavar="NS",
+        help="Add this to times of counters; without absolute times, how long after the start "
+        "of the trace they begin.",
+        show_default="by the clocks",
+    ),
+]
+CountersUtcOffset = Annotated[
+    int | None,
+    typer.Option(
+        parser=utc_offset,
+        metavar="OFFSET",
+        help="How far local times of counters are ahead of UTC: +02:00, or seconds.",
+        show_default="as the file says",
+    ),
+]
+Device = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Peaks of this device, by a name of docs/devices.md.",
+        show_default="that of the trace",
+    ),
+]
+Ceilings = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Peaks that were measured on the device, as JSON.",
+        show_default="the table of devices",
+    ),
+]

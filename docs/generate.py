@@ -17,6 +17,7 @@ from perfdiag.classifiers import analysis
 from perfdiag.classifiers.diagnoses import all_diagnoses
 from perfdiag.classifiers.diagnosis import Diagnose, Diagnosis
 from perfdiag.classifiers.explanation import explanation
+from perfdiag.classifiers.features import FEATURES
 from perfdiag.cli.main import app
 from perfdiag.profiler.querying import describe_schema
 from perfdiag.trace_schemas.notices import NOTICE_KINDS
@@ -188,6 +189,15 @@ def _default(shown: object, default: object) -> str:
     return shown if isinstance(shown, str) else "" if default is None else f"`{default}`"
 
 
+# --- features ---
+
+
+def features(group: str) -> str:
+    """The features of a group."""
+    rows = [(f"`{one.name}`", one.unit, one.meaning) for one in FEATURES if one.group == group]
+    return _grid(("feature", "unit", "meaning"), rows)
+
+
 # --- the time budget ---
 
 
@@ -242,6 +252,7 @@ BLOCKS: dict[str, Callable[[str], str]] = {
     "options": options,
     "leaves": leaves,
     "budget-example": budget_example,
+    "features": features,
 }
 
 

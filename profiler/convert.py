@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from perfdiag.profiler.engine import EngineName
-from perfdiag.profiler.opening import ReadOptions, canonical_trace, read_blob
+from perfdiag.profiler.opening import Adjust, ReadOptions, canonical_trace, read_blob
 from perfdiag.profiler.querying import only_trace
 from perfdiag.profiler.trace_writer import TraceOptions
 from perfdiag.profiler.wire import bytes_field
@@ -42,7 +42,12 @@ class ConvertSummary:
 
 
 def convert(
-    path: str, output: Path, *, engine: EngineName = "wasm", deadline_s: float = 600.0
+    path: str,
+    output: Path,
+    *,
+    adjust: Adjust | None = None,
+    engine: EngineName = "wasm",
+    deadline_s: float = 600.0,
 ) -> ConvertSummary:
     """Write one trace as a canonical Perfetto trace with everything in it.
 
@@ -52,6 +57,7 @@ def convert(
     Args:
         path: a trace of any format.
         output: file to write; one that exists is replaced.
+        adjust: changes what was read before it is written.
         engine: trace processor that reads foreign Perfetto traces.
         deadline_s: seconds that one call to it may take.
 
@@ -63,6 +69,7 @@ def convert(
     options = ReadOptions(engine=engine, deadline_s=deadline_s)
     bytes_in = len(blob.data)
     recording = read_blob(blob, options, keep_args=True)
+    recording = recording if adjust is None else adjust(recording)
     pieces = canonical_trace(recording, options, TraceOptions())
     with _replacing(output) as file:
         _write(file, pieces, gzipped=output.name.endswith(".gz"))

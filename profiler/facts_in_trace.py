@@ -7,7 +7,7 @@ import numpy as np
 from perfdiag.profiler.regions import Region
 from perfdiag.profiler.steps import Step
 from perfdiag.profiler.trace_packets import MetaSlice
-from perfdiag.trace_schemas.kernels import classify_kernel
+from perfdiag.trace_schemas.kernels import KernelClass, classify_kernel
 from perfdiag.trace_schemas.notices import Notice
 from perfdiag.trace_schemas.recording import ABSENT, DEVICE_WORK, Kind, Recording
 
@@ -100,10 +100,15 @@ def _kernel_classes(recording: Recording) -> list[MetaSlice]:
         MetaSlice(
             "perfdiag.kernel_class",
             name,
-            {"family": c.family, "bound": c.bound, "collective": c.collective},
+            {"family": c.family, "bound": c.bound, "collective": c.collective, **_guessed(c)},
         )
         for name, c in classes
     ]
+
+
+def _guessed(found: KernelClass) -> dict[str, float]:
+    """What the table knows is certain, and SQL takes it so where nothing is written."""
+    return {"probability": found.probability} if found.probability < 1 else {}
 
 
 def _metadata(recording: Recording) -> list[MetaSlice]:
@@ -166,7 +171,7 @@ def _region(region: Region) -> MetaSlice:
     return MetaSlice(
         "perfdiag.region",
         region.name,
-        {"step": region.step, "kind": region.kind},
+        {"step": region.step, "kind": region.kind, "host_ts": region.host_ts_ns},
         f"{region.kind}s",
         region.ts_ns,
         region.dur_ns,

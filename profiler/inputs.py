@@ -1,14 +1,18 @@
-"""What operators were called with: recorded inputs, joined to the rows of the model."""
+"""What operators were called with, and how kernels were launched, joined to rows of the model."""
 
-from typing import Any
+from collections.abc import Iterator
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from perfdiag.profiler.model import Hosts
-from perfdiag.trace_schemas.recording import Int32s, Int64s, Kind, Recording
+from perfdiag.profiler.model import Hosts, Work
+from perfdiag.trace_schemas.kernels import grid_tells
+from perfdiag.trace_schemas.recording import Kind, Recording
 
-__all__ = ["recorded_inputs"]
+__all__ = ["recorded_grids", "recorded_inputs"]
+
+Bools = NDArray[np.bool_]
 
 
 def recorded_inputs(recording: Recording, hosts: Hosts) -> dict[int, bytes]:
@@ -17,27 +21,60 @@ def recorded_inputs(recording: Recording, hosts: Hosts) -> dict[int, bytes]:
     Slices are joined by lane, start, end and name: ids of the model are those of its session. Of
     operators that agree in all four the first has the inputs.
     """
-    raw = recording.slices.raw_args
-    if raw is None:
+    operators = recording.slices.kind == Kind.HOST_OP
+    return dict(_texts(recording, operators, hosts, hosts.kind.where("host_op")))
+
+
+def recorded_grids(recording: Recording, work: Work) -> dict[int, tuple[int, ...]]:
+    """Blocks in x, y and z of the kernels whose grid tells what they compute, by row of `Work`."""
+    telling = np.asarray(work.name.map(grid_tells, np.bool_), np.bool_)
+    if not telling.any():
         return {}
-    slices = recording.slices
+    kernels = recording.slices.kind == Kind.KERNEL
+    grids = ((row, _grid(text)) for row, text in _texts(recording, kernels, work, telling))
+    return {row: grid for row, grid in grids if grid}
+
+
+class _Launch(msgspec.Struct, gc=False):
+    grid: tuple[int, ...] = ()
+
+
+def _grid(text: bytes) -> tuple[int, ...]:
+    """The grid among a kernel's arguments; () where there is none."""
+    try:
+        return msgspec.json.decode(text, type=_Launch).grid
+    except msgspec.DecodeError:
+        return ()
+
+
+def _texts(
+    recording: Recording, theirs: Bools, table: Hosts | Work, ours: Bools
+) -> Iterator[tuple[int, bytes]]:
+    """Rows of a table and the arguments that were kept of their slices.
+
+    Args:
+        recording: its slices.
+        theirs: (slices,) which may be wanted.
+        table: of the model.
+        ours: (table,) the rows that are wanted.
+    """
+    raw, slices = recording.slices.raw_args, recording.slices
+    if raw is None:
+        return
     told = np.array([text is not None for text in raw], np.bool_)
-    rows = np.flatnonzero((slices.kind == Kind.HOST_OP) & told)
-    ours = np.flatnonzero(hosts.kind.where("host_op"))
-    number = {name: code for code, name in enumerate(hosts.name.texts)}
+    rows, mine = np.flatnonzero(theirs & told), np.flatnonzero(ours)
+    number = {name: code for code, name in enumerate(table.name.texts)}
     coded = np.array([number.get(name, -1) for name in recording.strings], np.int64)
-    theirs = _joined(
-        (slices.lane[rows], slices.ts_ns[rows], slices.end_ns[rows], coded[slices.name[rows]])
-    )
-    mine = _joined(
-        (hosts.lane[ours], hosts.ts_ns[ours], hosts.end_ns[ours], hosts.name.codes[ours])
-    )
-    _, at, row = np.intersect1d(mine, theirs, return_indices=True)
-    texts = ((int(ours[a]), raw[rows[r]]) for a, r in zip(at.tolist(), row.tolist(), strict=True))
-    return {where: text for where, text in texts if text is not None}
+    given = (slices.lane[rows], slices.ts_ns[rows], slices.end_ns[rows], coded[slices.name[rows]])
+    held = (table.lane[mine], table.ts_ns[mine], table.end_ns[mine], table.name.codes[mine])
+    _, at, row = np.intersect1d(_joined(held), _joined(given), return_indices=True)
+    for a, r in zip(mine[at].tolist(), rows[row].tolist(), strict=True):
+        text = raw[r]
+        if text is not None:
+            yield a, text
 
 
-def _joined(columns: tuple[Int32s | Int64s, ...]) -> NDArray[Any]:
+def _joined(columns: tuple[NDArray[np.integer], ...]) -> NDArray[np.void]:
     """(n,) one key of several columns."""
     whole = np.stack([column.astype(np.int64) for column in columns], axis=1)
     return np.ascontiguousarray(whole).view([("", np.int64)] * len(columns)).ravel()

@@ -139,13 +139,18 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Regions:
-    """Regions in order of step; `step` is the step's ordinal."""
+    """Regions in order of step; `step` is the step's ordinal.
+
+    `host_ts_ns`: since when the host was in it; until the next of its kind begins, or the step
+    ends.
+    """
 
     step: Int64s
     kind: list[str]
     name: list[str]
     ts_ns: Int64s
     end_ns: Int64s
+    host_ts_ns: Int64s
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +310,7 @@ def _regions(table: Table) -> Regions:
         name=list(table.texts("name")),
         ts_ns=ts_ns,
         end_ns=ts_ns + table.ints("dur"),
+        host_ts_ns=table.ints("host_ts"),
     )
 
 

@@ -253,8 +253,7 @@ def _unanchored(unix_ns: int | None) -> Notice:
 
 
 def _counter_from(counter: Counter, origin_ns: int) -> Counter:
-    kept = counter.ts_ns >= origin_ns
-    return replace(counter, ts_ns=counter.ts_ns[kept] - origin_ns, values=counter.values[kept])
+    return counter.within(origin_ns, np.iinfo(np.int64).max).moved(-origin_ns)
 
 
 def _early_samples(recording: Recording, origin_ns: int) -> Notice:

@@ -1,6 +1,6 @@
 """From an input to an open model: read, normalise, find steps, write the trace, load it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -20,6 +20,7 @@ from perfdiag.trace_schemas.errors import InputError
 from perfdiag.trace_schemas.recording import KeepArgs, Recording
 
 __all__ = [
+    "Adjust",
     "EngineStart",
     "OpenModel",
     "ReadOptions",
@@ -30,6 +31,9 @@ __all__ = [
 ]
 
 TimeUnit = Literal["ns", "us", "ms"]
+
+Adjust = Callable[[Recording], Recording]
+"""A change of a normalised recording, before it is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +101,7 @@ def _within(recording: Recording, range_ns: tuple[int, int] | None) -> Recording
     kept = (slices.ts_ns >= start) & (slices.end_ns <= end)
     if not kept.any():
         raise InputError(recording.source, "holds no event in this time range")
-    counters = [
-        replace(c, ts_ns=c.ts_ns[inside], values=c.values[inside])
-        for c in recording.counters
-        for inside in ((c.ts_ns >= start) & (c.ts_ns <= end),)
-    ]
+    counters = [counter.within(start, end) for counter in recording.counters]
     cut = replace(recording, slices=slices.take(kept), counters=counters)
     return rebase(cut) if cut.normalised else cut
 

@@ -1,14 +1,53 @@
 """SQL over any trace, with the tables of the model beside the trace processor's own."""
 
+from dataclasses import dataclass, replace
+
 from perfdiag.profiler.engine import EngineName, Session, Table, open_session
 from perfdiag.profiler.model import model_sql, prepare
-from perfdiag.profiler.opening import ReadOptions, canonical_trace, read_blob
+from perfdiag.profiler.opening import Adjust, ReadOptions, canonical_trace, read_blob
 from perfdiag.profiler.sources.files import Blob, expand
 from perfdiag.profiler.trace_writer import TraceOptions
 from perfdiag.trace_schemas.errors import EngineError, InputError, UsageError
+from perfdiag.trace_schemas.recording import Recording
 from perfdiag.trace_schemas.sql_docs import ColumnDoc, TableDoc, parse_module
 
-__all__ = ["ColumnDoc", "TableDoc", "describe_schema", "only_trace", "open_trace", "query_trace"]
+__all__ = [
+    "ColumnDoc",
+    "LoadedTrace",
+    "TableDoc",
+    "describe_schema",
+    "load_trace",
+    "only_trace",
+    "open_trace",
+    "query_trace",
+]
+
+
+@dataclass(slots=True)
+class LoadedTrace:
+    """A session that holds one trace and its model; whoever has it closes the session.
+
+    Attributes:
+        session: see `query_trace`.
+        blob: the trace; its bytes are empty where a recording is kept in their place.
+        options: how it was read.
+        recording: what was loaded, None where that is the trace itself.
+    """
+
+    session: Session
+    blob: Blob
+    options: ReadOptions
+    recording: Recording | None
+
+    def read(self) -> Recording:
+        """The recording behind the session, with the inputs of operators.
+
+        Raises:
+            InputError: the trace cannot be read.
+        """
+        if self.recording is None:
+            self.recording = read_blob(self.blob, self.options, keep_args="inputs")
+        return self.recording
 
 
 def query_trace(
@@ -44,16 +83,31 @@ def open_trace(path: str, *, engine: EngineName = "wasm", deadline_s: float = 60
         UsageError: the path leads to several traces.
         EngineError: the trace processor failed.
     """
+    return load_trace(path, ReadOptions(engine=engine, deadline_s=deadline_s)).session
+
+
+def load_trace(path: str, options: ReadOptions, adjust: Adjust | None = None) -> LoadedTrace:
+    """Load one trace and its model, see `query_trace`.
+
+    Args:
+        path: a trace of any format.
+        options: how to read it.
+        adjust: changes what was read; a Perfetto trace is not loaded as it is then.
+
+    Raises:
+        InputError: the trace cannot be read.
+        UsageError: the path leads to several traces.
+        EngineError: the trace processor failed.
+    """
     blob = only_trace(path)
-    options = ReadOptions(engine=engine, deadline_s=deadline_s)
-    session = open_session(engine, deadline_s=deadline_s)
+    session = open_session(options.engine, deadline_s=options.deadline_s)
     try:
-        _load(session, blob, options)
+        loaded = _loaded(session, blob, options, adjust)
         prepare(session)
     except BaseException:
         session.close()
         raise
-    return session
+    return loaded
 
 
 def only_trace(path: str) -> Blob:
@@ -87,12 +141,16 @@ def describe_schema() -> list[TableDoc]:
     ]
 
 
-def _load(session: Session, blob: Blob, options: ReadOptions) -> None:
-    if blob.content != "perfetto":
+def _loaded(
+    session: Session, blob: Blob, options: ReadOptions, adjust: Adjust | None
+) -> LoadedTrace:
+    if blob.content != "perfetto" or adjust is not None:
         recording = read_blob(blob, options, keep_args=True)
+        recording = recording if adjust is None else adjust(recording)
         session.load(canonical_trace(recording, options, TraceOptions()))
-        return
+        return LoadedTrace(session, replace(blob, data=b""), options, recording)
     try:
         session.load([blob.data])
     except EngineError as error:
         raise InputError(blob.path, f"the trace processor refuses it: {error}") from error
+    return LoadedTrace(session, blob, options, None)

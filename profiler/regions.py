@@ -28,13 +28,17 @@ MOST_PER_STEP = 64
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Part of a step."""
+    """Part of a step: its window, and since when the host was in it.
+
+    On the host it lasts until the next region of its kind begins there, or its step ends.
+    """
 
     step: int
     kind: RegionKind
     name: str
     ts_ns: int
     dur_ns: int
+    host_ts_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,7 @@ def _windows(
     done[-1] = step.end_ns
     begin = step.ts_ns
     for segment, end in zip(segments, done.tolist(), strict=True):
-        yield Region(step.ordinal, kind, segment.name, begin, end - begin)
+        yield Region(step.ordinal, kind, segment.name, begin, end - begin, segment.start_ns)
         begin = end
 
 

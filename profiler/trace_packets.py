@@ -5,8 +5,9 @@ track_descriptor.proto, interned_data.proto, debug_annotation.proto.
 """
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import nan
 
 from perfdiag.profiler.wire import bytes_field, text_field, varint, varint_field
 from perfdiag.trace_schemas.recording import Counter
@@ -84,10 +85,29 @@ def counter_packets(counter: Counter, uuid: int, parent: int) -> bytes:
     unit = text_field(6, counter.unit) if counter.unit else b""
     track = varint_field(1, uuid) + varint_field(5, parent) + text_field(2, counter.name)
     packets = [_packet(bytes_field(_DESCRIPTOR, track + bytes_field(8, unit)))]
-    for ts_ns, value in zip(counter.ts_ns.tolist(), counter.values.tolist(), strict=True):
+    for ts_ns, value in _drawn(counter):
         double = varint(44 << 3 | 1) + struct.pack("<d", value)
         packets.append(_event(ts_ns, varint_field(9, _COUNTER), varint_field(11, uuid), double))
     return b"".join(packets)
+
+
+def _drawn(counter: Counter) -> Iterator[tuple[int, float]]:
+    """Times and values of a track, which holds a value until the next one.
+
+    A sample stands at the start of its time, whatever it describes; where no other begins when
+    that ends, NaN ends it, which SQL has as NULL.
+    """
+    if counter.spans is None:
+        yield from zip(counter.ts_ns.tolist(), counter.values.tolist(), strict=True)
+        return
+    starts, ends = (side.tolist() for side in counter.spans)
+    follows = [*starts[1:], None]
+    for start, end, value, after in zip(
+        starts, ends, counter.values.tolist(), follows, strict=True
+    ):
+        yield start, value
+        if end != after:
+            yield end, nan
 
 
 def meta_packets(meta: Sequence[MetaSlice], first_uuid: int, parent: int) -> bytes:

@@ -181,6 +181,8 @@ def counter_slices(recording: Recording, base: int) -> list[MetaSlice]:
                 "scale": counter.scale,
                 "semantics": counter.semantics,
                 "device": counter.device,
+                "period_ns": counter.period_ns,
+                "has_spans": int(counter.spans is not None),
             },
         )
         for i, counter in enumerate(recording.counters)

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from perfdiag.classifiers.analysis import Options, analyze
-from perfdiag.profiler.engine import Session
-from perfdiag.profiler.querying import open_trace
+from perfdiag.classifiers.priced_traces import PricedTrace, open_priced_trace
 from perfdiag.trace_schemas.report import Evidence, Report
 
 ROOT = Path(__file__).parents[1]
@@ -21,20 +20,20 @@ def check(path: Path) -> Report:
     assert all(fix.evidence for fix in report.fixes)
     evidence = [one for fix in report.fixes for one in fix.evidence]
     if evidence:
-        with open_trace(str(path)) as session:
+        with open_priced_trace(str(path)) as session:
             for one in evidence:
                 check_figure(session, one)
                 check_slices(session, one)
     return report
 
 
-def check_figure(session: Session, evidence: Evidence) -> None:
+def check_figure(session: PricedTrace, evidence: Evidence) -> None:
     """The query returns one row with the figure."""
     (value,) = session.query(evidence.sql).floats("value").tolist()
     assert value == pytest.approx(evidence.value, rel=1e-9), evidence.sql
 
 
-def check_slices(session: Session, evidence: Evidence) -> None:
+def check_slices(session: PricedTrace, evidence: Evidence) -> None:
     """The ids are slices, the longest first, and not longer together than a figure of time."""
     assert len(set(evidence.slices)) == len(evidence.slices)
     listed = ",".join(map(str, evidence.slices))

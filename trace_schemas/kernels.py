@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from perfdiag.trace_schemas.kernel_guess import REFUSED, Bound, guess_family
+from perfdiag.trace_schemas.kernel_words import HEAD_CHARS, split_name
 from perfdiag.trace_schemas.recording import Kind
 
 __all__ = [
@@ -18,13 +20,12 @@ __all__ = [
     "FAMILIES",
     "Bound",
     "KernelClass",
+    "classify_by_table",
     "classify_kernel",
     "classify_kernels",
+    "grid_tells",
 ]
 
-Bound = Literal["compute", "memory", "unclassified"]
-
-_HEAD_CHARS = 160
 _ARGUMENT_CHARS = 600
 
 
@@ -34,15 +35,17 @@ class KernelClass:
 
     Attributes:
         kind: KERNEL, COPY, FILL or COLLECTIVE; DEVICE_SYNC for waits that are no work.
-        family: a key of `FAMILIES`; `other` where no rule matches.
+        family: a key of `FAMILIES`; `other` where no rule matches and no guess is sure enough.
         bound: what the family is assumed to be bound by until a roofline says otherwise.
         collective: one of `COLLECTIVE_OPS`; '' for what is no collective.
+        probability: that the family is right: 1 where the table knows the name, less for a guess.
     """
 
     kind: Kind
     family: str
     bound: Bound
     collective: str
+    probability: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,33 +80,11 @@ def _rule(row: Mapping[str, Any]) -> _Rule:
 _RULES = tuple(_rule(row) for row in _TABLE["rules"])
 _OTHER = KernelClass(Kind.KERNEL, "other", FAMILIES["other"], "")
 
-# A return type that is itself a template: "std::enable_if<...>::type vllm::rms_norm<...>(...)".
-_RETURN_TYPE = re.compile(r"^(?:void |static |std::enable_if.*?>::type )*")
-_UNNAMED = re.compile(r"\(anonymous namespace\)::|<unnamed>::")
-_MANGLED = re.compile(r"_Z(?:TS)?N?[KVr]*")  # _ZTS: the type names that SYCL gives kernels
-_IDENTIFIER_LENGTH = re.compile(r"\d{1,5}")
-
-
-def _demangled(name: str) -> tuple[str, str]:
-    """Head and rest of an Itanium-mangled name: enough of a demangler for its identifiers."""
-    start = _MANGLED.match(name)
-    at = start.end() if start else 0
-    parts = []
-    while length := _IDENTIFIER_LENGTH.match(name, at):
-        at = length.end() + int(length.group())
-        parts.append(name[length.end() : at])
-    return "::".join(p for p in parts if not p.startswith("_GLOBAL__N_")), name[at:]
-
 
 def _head(name: str) -> tuple[str, str]:
     """Head of a name and its template arguments, both in lower case."""
-    name = name.removesuffix(".kd")  # AMD's kernel descriptors
-    if name.startswith("_Z"):
-        head, rest = _demangled(name)
-        return head.lower()[:_HEAD_CHARS], rest[:_ARGUMENT_CHARS].lower()
-    name = _RETURN_TYPE.sub("", _UNNAMED.sub("", name[: 4 * _ARGUMENT_CHARS]))
-    cut = min((at for at in (name.find("<"), name.find("(")) if at > 0), default=len(name))
-    return name[:cut].lower()[:_HEAD_CHARS], name[cut : cut + _ARGUMENT_CHARS].lower()
+    head, rest = split_name(name)
+    return head.lower()[:HEAD_CHARS], rest[:_ARGUMENT_CHARS].lower()
 
 
 def _match(rules: Sequence[_Rule], head: str) -> _Rule | None:
@@ -116,10 +97,22 @@ def _operation(head: str) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def classify_kernel(name: str) -> KernelClass:
-    """What the device work called `name` is.
+    """What the device work called `name` is: by the table, else by a guess that says so.
 
     Args:
         name: as the trace writes it: demangled or mangled C++, a Triton, XLA or MTIA name.
+    """
+    known = classify_by_table(name)
+    if known.family != REFUSED or (guess := guess_family(name)) is None:
+        return known
+    return KernelClass(Kind.KERNEL, guess.family, guess.bound, "", guess.probability)
+
+
+def classify_by_table(name: str) -> KernelClass:
+    """What the table says the device work called `name` is: `other` where it says nothing.
+
+    Args:
+        name: as the trace writes it.
     """
     head, arguments = _head(name)
     rule = _match(_RULES, head)
@@ -129,6 +122,15 @@ def classify_kernel(name: str) -> KernelClass:
         return KernelClass(Kind.COLLECTIVE, rule.result.family, rule.result.bound, _operation(head))
     inner = _match(rule.inside, arguments)
     return rule.result if inner is None else inner.result
+
+
+def grid_tells(name: str) -> bool:
+    """Whether the grid of a kernel says how much it computes, which no operator around it does.
+
+    So it is with the grouped products that TensorRT-LLM generates (`bmm_MxE4m3_...`), as vLLM calls
+    them: their operator gets neither the experts' weights nor how many experts a token goes to.
+    """
+    return name.startswith("bmm_")
 
 
 def classify_kernels(names: Sequence[str]) -> list[KernelClass]:

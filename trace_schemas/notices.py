@@ -48,6 +48,7 @@ NOTICE_KINDS: dict[str, str] = {
     "counter.invalid": "A counter value that is no number.",
     "counter.out_of_range": "A counter value outside its range.",
     "counter.unmatched": "Counters of which it is not known whose device they are of.",
+    "kernel.guessed": "Kernels whose family is a guess: the table does not know their names.",
     "peak.unknown": "The peak of this device is not known: no roofline claim.",
     "mfu.no_peak": "The peak of the device in this type is not known: no utilisation is given.",
     "mfu.impossible": "More arithmetic than the device can do: no utilisation is given.",

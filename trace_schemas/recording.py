@@ -18,6 +18,7 @@ __all__ = [
     "ABSENT",
     "ARG_TYPES",
     "DEVICE_WORK",
+    "RANGE_CATEGORY",
     "ArgColumn",
     "Clock",
     "Counter",
@@ -66,6 +67,9 @@ class Kind(IntEnum):
 
 
 DEVICE_WORK = (Kind.KERNEL, Kind.COPY, Kind.FILL, Kind.COLLECTIVE)
+
+RANGE_CATEGORY = "cuda_profiler_range"
+"""Category of the slices that CUPTI's range profiler writes, with its counters as arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +161,8 @@ class Slices:
 
 
 KeepArgs = bool | Literal["inputs"]
-"""Which original arguments a source keeps: all, none, or those of operators with their inputs."""
+"""Which original arguments a source keeps: all, none, or those that say what kernels compute: of
+operators with their inputs, and of the few kernels whose grid tells what no operator does."""
 
 ARG_TYPES: dict[str, type] = {
     "bytes": int,
@@ -201,6 +206,10 @@ class Counter:
             before its timestamp).
         device: ordinal, or `ABSENT` for a host counter.
         ts_ns, values: (n,) samples; a gap is a missing sample, never a 0.
+        period_ns: usual time between samples, missing ones counted; 0 where only these samples
+            tell.
+        spans: (n,) start and end of the time that each sample stands for, disjoint and in order;
+            None where a value holds until the next one.
     """
 
     name: str
@@ -210,6 +219,32 @@ class Counter:
     device: int
     ts_ns: Int64s
     values: NDArray[np.float64]
+    period_ns: int = 0
+    spans: tuple[Int64s, Int64s] | None = None
+
+    def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Self:
+        """The samples at `rows` (indices or a mask)."""
+        spans = None if self.spans is None else (self.spans[0][rows], self.spans[1][rows])
+        return replace(self, ts_ns=self.ts_ns[rows], values=self.values[rows], spans=spans)
+
+    def within(self, start_ns: int, end_ns: int) -> Self:
+        """The samples of a part of the time, both ends included.
+
+        Where it is known for which time they stand, those that stand in it; the first may begin
+        before it, and begins with it then.
+        """
+        if self.spans is None:
+            return self.take((self.ts_ns >= start_ns) & (self.ts_ns <= end_ns))
+        kept = self.take((self.spans[1] > start_ns) & (self.spans[0] <= end_ns))
+        begin, end = kept.spans or self.spans
+        begin = np.maximum(begin, start_ns)
+        ts_ns = end if self.semantics == "backward" else begin
+        return replace(kept, ts_ns=ts_ns, spans=(begin, end))
+
+    def moved(self, by_ns: int) -> Self:
+        """The same, later."""
+        spans = None if self.spans is None else (self.spans[0] + by_ns, self.spans[1] + by_ns)
+        return replace(self, ts_ns=self.ts_ns + by_ns, spans=spans)
 
 
 @dataclass(frozen=True, slots=True)

@@ -222,7 +222,10 @@ class Region(_Struct, frozen=True, kw_only=True):
 
 
 class Step(_Struct, frozen=True, kw_only=True):
-    """One training iteration. `coverage`: share of launches whose device records are there."""
+    """One training iteration. `coverage`: share of launches whose device records are there.
+
+    `mfu` and `hfu`: those of `Roofline` in this step, on the same peak; None where there is none.
+    """
 
     ordinal: int
     name: str
@@ -238,6 +241,8 @@ class Step(_Struct, frozen=True, kw_only=True):
     why: str
     totals_ns: Totals
     budget_ns: dict[str, Nanoseconds]
+    mfu: float | None
+    hfu: float | None
     regions: list[Region]
 
 
@@ -248,7 +253,9 @@ class Kernel(_Struct, frozen=True, kw_only=True):
     """Kernels of one name that one operator launched, under the roofs of their device.
 
     Figures are of all of them together, in all steps with a verdict. `flops` and `bytes`: what has
-    to be computed and moved at least, by the inputs of the operator. `compute_share` and
+    to be computed and moved at least, by the inputs of the operator (`source` `shapes`), or what
+    was counted (`counters`; if only one of the two was, the other is as with `shapes`). `op`: the
+    operator whose inputs told, or around the launch where counters alone tell. `compute_share` and
     `memory_share`: of the roofs; `bound` follows from the nearer one: `under-filled` is far below
     both, `above peak` would be above one and is not believed. `at_datasheet`: the bound with the
     data sheet's roofs.
@@ -256,6 +263,7 @@ class Kernel(_Struct, frozen=True, kw_only=True):
 
     name: str
     op: str
+    source: Literal["shapes", "counters"]
     count: int
     dur_ns: Nanoseconds
     dtype: str
@@ -274,24 +282,27 @@ class Roofline(_Struct, frozen=True, kw_only=True):
     """A rank's kernels under the roofs of its device.
 
     `basis`: the roofs are the most that was measured, where that is published, else the data
-    sheet's. `peak_flops_per_s`: by type of the operands. `covered`: share of the kernels' time that
-    a cost model prices; `uncovered`: what takes most of the rest. `bound`: share of the kernels'
-    time by what bounds it. `hfu`: FLOPs of all kernels in the steps, as a share of what the device
-    could do meanwhile in `mfu_dtype`, the type that most of them are in; `mfu`: the same without
-    what is computed again in the backward pass. Both count what is covered, on the data sheet's
-    peak.
+    sheet's. `peak_flops_per_s`: by type of the operands. `unlinked`: share of the kernels' time
+    whose launch, or an operator around it, is not in the trace. `covered`: share of the other
+    kernels' time that a cost model prices; `uncovered`: the operators that take most of the rest.
+    `bound`: share of all kernels' time by what bounds it. `hfu`: FLOPs of all kernels in the steps,
+    as a share of what the device could do meanwhile in `mfu_dtype`, the type that most of them are
+    in, by its data sheet: `mfu_peak_flops_per_s`; `mfu`: the same without what is computed again in
+    the backward pass. Both count what is covered.
     """
 
     device: str
     basis: str
     peak_flops_per_s: dict[str, float]
     peak_bytes_per_s: float | None
+    unlinked: Share
     covered: Share
     uncovered: list[str]
     bound: dict[str, Share]
     mfu: float | None
     hfu: float | None
     mfu_dtype: str
+    mfu_peak_flops_per_s: float | None
     kernels: list[Kernel]
 
 

@@ -10,7 +10,7 @@ from perfdiag.classifiers.costs import Shapes
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.kernel_costs import KernelCosts
 from perfdiag.classifiers.roofline import Bound, Roofline
-from perfdiag.trace_schemas.recording import Int64s
+from perfdiag.trace_schemas.recording import ABSENT, Int64s
 
 __all__ = ["KERNEL_LEAVES", "NO_ROOF", "Roofs", "asked", "roofs_of", "weighted_quantile"]
 
@@ -30,7 +30,8 @@ class Roofs(NamedTuple):
     Attributes:
         costs: of the kernels.
         line: the roofline.
-        usable: (work,) kernels on the device of the budget that have a cost which can be true.
+        usable: (work,) kernels on the device of the budget that have a cost which can be true, of
+            an operator whose inputs are known.
     """
 
     costs: KernelCosts
@@ -56,8 +57,10 @@ def roofs_of(facts: RankFacts) -> Roofs | None:
     """The rank's kernels under their roofs; None where the trace does not tell."""
     if facts.costs is None or facts.roofline is None:
         return None
-    usable = facts.kernels & facts.costs.known & (facts.roofline.bound != Bound.IMPOSSIBLE)
-    return Roofs(facts.costs, facts.roofline, np.asarray(usable, np.bool_))
+    costs = facts.costs
+    usable = facts.kernels & costs.known & (costs.owner != ABSENT)
+    usable &= facts.roofline.bound != Bound.IMPOSSIBLE
+    return Roofs(costs, facts.roofline, np.asarray(usable, np.bool_))
 
 
 def asked(

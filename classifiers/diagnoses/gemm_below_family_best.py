@@ -43,8 +43,10 @@ from perfdiag.classifiers.diagnoses._products import (
 )
 from perfdiag.classifiers.diagnoses._roofs import KERNEL_LEAVES, NO_ROOF, Roofs, asked, roofs_of
 from perfdiag.classifiers.diagnoses._shared import (
+    ask,
     count_of,
     leaf_in,
+    longest,
     mask_of,
     per_step,
     share_of,
@@ -52,7 +54,7 @@ from perfdiag.classifiers.diagnoses._shared import (
     union_of,
 )
 from perfdiag.classifiers.diagnoses.misaligned_gemm import loaded_bytes
-from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits, Threshold
+from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits, Proof, Threshold
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.trace_schemas.recording import Int64s
 
@@ -119,10 +121,21 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
         f"{count_of(len(high), 'matrix product')} take {spell(per_step(facts, time))} of a step "
         f"({part:.0%}) and reach {np.average(share[behind], weights=length):.0%} of the compute "
         f"roof, where comparable ones reach {np.average(best[behind], weights=length):.0%}. "
-        f"{brief(name)!r} alone runs {count_of(count, 'time')}, {spell(total)} in all."
+        f"{brief(name)!r} alone runs {count_of(count, 'time')}, {spell(total)} in all"
     )
+    reached = _reached(facts, roofs, name)
+    why += f", at {reached.value:.0%} of that roof."
     one = claim(spans, KERNEL_LEAVES, low=limits["sure"] * high, high=high)
-    return DIAGNOSIS.fires(why, [one], [proof])
+    return DIAGNOSIS.fires(why, [one], [proof, reached])
+
+
+def _reached(facts: RankFacts, roofs: Roofs, name: str) -> Proof:
+    """Share of the compute roof that the kernels of a name reach, over their time."""
+    mine = roofs.usable & facts.model.work.name.where(name)
+    share = float(np.average(roofs.line.compute_share[mine], weights=facts.length_ns[mine]))
+    device = facts.timeline.device
+    spots = longest(facts.model.work, mine)
+    return ask("ratio", share, "perfdiag_kernel_compute_share", device, name, spots=spots)
 
 
 def _comparable(facts: RankFacts, roofs: Roofs) -> Int64s:

@@ -58,50 +58,11 @@ def analyze(  # one parameter an option: typer reads them here
             show_default="the whole trace",
         ),
     ] = None,
-    counters: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Hardware counters sampled beside the trace, of any tool that docs/counters.md "
-            "names; may be given several times.",
-            show_default="none",
-        ),
-    ] = None,
-    counters_offset: Annotated[
-        int | None,
-        typer.Option(
-            parser=options.nanoseconds,
-            metavar="NS",
-            help="Add this to times of counters; without absolute times, how long after the start "
-            "of the trace they begin.",
-            show_default="by the clocks",
-        ),
-    ] = None,
-    counters_utc_offset: Annotated[
-        int | None,
-        typer.Option(
-            parser=options.utc_offset,
-            metavar="OFFSET",
-            help="How far local times of counters are ahead of UTC: +02:00, or seconds.",
-            show_default="as the file says",
-        ),
-    ] = None,
-    device: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Peaks of this device, by a name of docs/devices.md.",
-            show_default="that of the trace",
-        ),
-    ] = None,
-    ceilings: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Peaks that were measured on the device, as JSON.",
-            show_default="the table of devices",
-        ),
-    ] = None,
+    counters: options.Counters = None,
+    counters_offset: options.CountersOffset = None,
+    counters_utc_offset: options.CountersUtcOffset = None,
+    device: options.Device = None,
+    ceilings: options.Ceilings = None,
     engine: options.Engine = "wasm",
     max_memory: Annotated[
         int | None,

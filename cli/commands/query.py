@@ -3,12 +3,15 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from perfdiag.cli import options
 from perfdiag.trace_schemas.errors import QueryError, UsageError
+
+if TYPE_CHECKING:
+    from perfdiag.classifiers.priced_traces import QueryOptions
 
 __all__ = ["query"]
 
@@ -44,17 +47,27 @@ def query(
         typer.Option("--format", help="A table for people, a JSON array of rows, or CSV."),
     ] = "table",
     output_: options.Output = None,
+    counters: options.Counters = None,
+    counters_offset: options.CountersOffset = None,
+    counters_utc_offset: options.CountersUtcOffset = None,
+    device: options.Device = None,
+    ceilings: options.Ceilings = None,
     engine: options.Engine = "wasm",
 ) -> None:
     """Run SQL on a trace, or list the tables that SQL can use."""
+    from perfdiag.classifiers.counter_tracks import CounterFiles
+    from perfdiag.classifiers.priced_traces import QueryOptions
     from perfdiag.cli import output
 
     if trace is not None:
-        output.check_writable(output_, trace)
+        beside = (*(counters or ()), *([ceilings] if ceilings else ()))
+        output.check_writable(output_, trace, *beside)
     if schema:
         _show_schema(sql, format_, output_)
-    else:
-        _show_answer(*_checked(trace, sql), engine, format_, output_)
+        return
+    files = CounterFiles(tuple(counters or ()), counters_offset, counters_utc_offset)
+    how = QueryOptions(engine=engine, device=device, ceilings=ceilings, counters=files)
+    _show_answer(*_checked(trace, sql), how, format_, output_)
 
 
 def _checked(trace: str | None, sql: str | None) -> tuple[str, str]:
@@ -70,12 +83,12 @@ def _checked(trace: str | None, sql: str | None) -> tuple[str, str]:
 
 
 def _show_answer(
-    trace: str, sql: str, engine: options.EngineName, format_: str, output_: Path | None
+    trace: str, sql: str, how: "QueryOptions", format_: str, output_: Path | None
 ) -> None:
-    from perfdiag.profiler import querying
+    from perfdiag.classifiers import priced_traces
 
     try:
-        table = querying.query_trace(trace, sql, engine=engine)
+        table = priced_traces.query_trace(trace, sql, how)
     except QueryError as error:  # the user's own SQL: wrong usage, not a broken input
         raise UsageError(str(error).removeprefix(_TRACEBACK)) from error
     _show_rows(table.names, table.rows(), format_, output_)

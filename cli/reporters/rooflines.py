@@ -16,7 +16,7 @@ from perfdiag.cli.reporters.units import (
     plural,
     shorten,
 )
-from perfdiag.trace_schemas.report import Kernel, Rank, Report, Roofline
+from perfdiag.trace_schemas.report import Kernel, Rank, Report, Roofline, Step
 
 __all__ = ["block"]
 
@@ -29,6 +29,10 @@ _WIDE = 110
 _NAMED = 90
 """Characters a line from which on kernels are named beside their operators."""
 _GAP = 2
+_DIFFER = 0.1
+"""Of the mean, by which the utilisation of steps must differ to be worth a remark; a choice."""
+_SHOWN = 0.0005
+"""The least share that one decimal of a percentage shows."""
 
 _BASIS = {
     "achievable": "the most that was measured, else by data sheet",
@@ -61,7 +65,7 @@ def block(report: Report, width: int) -> tuple[str, str, RenderableType] | None:
     if roofline is None:
         return None
     shown = _that_matter(roofline.kernels)
-    lines = [_roofs(roofline), _utilisation(roofline), _covered(roofline)]
+    lines = [_roofs(roofline), _utilisation(roofline, rank.steps), _covered(roofline)]
     table: list[RenderableType] = [_table(rank, shown, width - _GAP)] if shown else []
     below = [*_remarks(roofline, shown), *_uncovered(roofline, width)]
     parts: list[RenderableType] = [*(line for line in lines if line.plain), *table, *below]
@@ -97,22 +101,43 @@ def _roofs(roofline: Roofline) -> Text:
     return text.append(f"({basis})", "dim")
 
 
-def _utilisation(roofline: Roofline) -> Text:
+def _utilisation(roofline: Roofline, steps: list[Step]) -> Text:
     """MFU and HFU, and what they are a share of."""
-    shares = (("MFU", roofline.mfu), ("HFU", roofline.hfu))
-    told = ", ".join(f"{name} {share:.1%}" for name, share in shares if share is not None)
+    shares = {
+        "MFU": (roofline.mfu, [step.mfu for step in steps]),
+        "HFU": (roofline.hfu, [step.hfu for step in steps]),
+    }
+    told = ", ".join(
+        f"{name} {share:.1%}{_range(share, each)}"
+        for name, (share, each) in shares.items()
+        if share is not None
+    )
     if not told:
         return Text()
     dtype = shorten(roofline.mfu_dtype, 8)
     return Text(told).append(f" of the data sheet's {dtype} peak over the steps", "dim")
 
 
+def _range(mean: float, steps: list[float | None]) -> str:
+    """The least and the most of the steps; nothing where these are much alike."""
+    known = [share for share in steps if share is not None]
+    if len(known) < 2 or max(known) - min(known) <= _DIFFER * mean:
+        return ""
+    return f" ({100 * min(known):.1f}-{max(known):.1%} by step)"
+
+
 def _covered(roofline: Roofline) -> Text:
     """How much of the kernels' time has a cost, and by what that is bound."""
     by_time = sorted(roofline.bound.items(), key=lambda item: -item[1])
     known = [f"{clean(name)} {percent(share, 1)}" for name, share in by_time if name != "unknown"]
-    text = Text(f"{percent(roofline.covered, 1)} of the kernels' time is covered")
-    return text.append(f": {', '.join(known)}" if known else "")
+    priced, of_all = percent(roofline.covered, 1), ", ".join(known)
+    if roofline.unlinked < _SHOWN:
+        return Text(f"{priced} of the kernels' time is covered" + f": {of_all}" * bool(known))
+    text = (
+        f"{priced} of the kernels' time whose operator is in the trace is covered; "
+        f"{percent(roofline.unlinked, 1)} of all has none there"
+    )
+    return Text(text + f". Of all: {of_all}" * bool(known))
 
 
 def _table(rank: Rank, kernels: list[Kernel], width: int) -> Table:

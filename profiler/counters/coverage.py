@@ -14,11 +14,14 @@ _SLACK = 1.5
 def spans(timeline: Timeline) -> tuple[Int64s, Int64s]:
     """Start and end of the time that each sample stands for.
 
-    A timeline of one sample, or of samples at one moment, covers nothing.
+    A timeline of one sample, or of samples at one moment, covers nothing. What the counter itself
+    says goes before.
 
     Returns:
         (n,) start and (n,) end, in nanoseconds; they do not overlap.
     """
+    if timeline.counter.spans is not None:
+        return timeline.counter.spans
     ts_ns, reach_ns = timeline.counter.ts_ns, int(timeline.period_ns * _SLACK)
     if not len(ts_ns):
         return ts_ns, ts_ns

@@ -11,11 +11,10 @@ import msgspec
 
 from perfdiag.profiler.counters.kernels import KernelMetrics, Launch, kernels_of
 from perfdiag.profiler.counters.timelines import SetAside
-from perfdiag.trace_schemas.recording import ABSENT, Recording, Slices
+from perfdiag.trace_schemas.recording import ABSENT, RANGE_CATEGORY, Recording, Slices
 
 __all__ = ["range_kernels"]
 
-_CATEGORY = "cuda_profiler_range"
 _NO_NAME = "__missing__"  # what Kineto writes where it did not learn the kernel's name
 
 
@@ -38,9 +37,9 @@ def range_kernels(
 
 def _launches(recording: Recording) -> Iterator[Launch]:
     slices = recording.slices
-    if _CATEGORY not in recording.strings or slices.raw_args is None:
+    if RANGE_CATEGORY not in recording.strings or slices.raw_args is None:
         return
-    category = recording.strings.index(_CATEGORY)
+    category = recording.strings.index(RANGE_CATEGORY)
     rows = (slices.category == category).nonzero()[0]
     for row in rows[slices.ts_ns[rows].argsort(kind="stable")].tolist():
         name = recording.strings[int(slices.name[row])]

@@ -35,17 +35,19 @@ def _known(counter: Counter) -> Iterator[Timeline]:
     if not len(order):
         return
     changed = replace(
-        counter,
+        replace(counter, values=values).take(order),
         name=metric.name,
         unit=metric.unit,
         scale=counter.scale * unit.numerator / unit.denominator,
-        ts_ns=counter.ts_ns[order],
-        values=values[order],
     )
-    steps = np.diff(np.unique(counter.ts_ns))
-    period_ns = int(np.median(steps)) if len(steps) else 0
+    period_ns = counter.period_ns or _usual_step(counter)
     entity = "" if counter.device == ABSENT else f"GPU {counter.device}"
     yield Timeline(changed, entity, {}, counter.name, known=True, period_ns=period_ns)
+
+
+def _usual_step(counter: Counter) -> int:
+    steps = np.diff(np.unique(counter.ts_ns))
+    return int(np.median(steps)) if len(steps) else 0
 
 
 def _meaning(counter: Counter) -> tuple[Metric, Unit] | None:

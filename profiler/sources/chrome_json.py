@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfdiag.profiler.sources.json_document import DECODE_ERRORS, Buffer, split_document
-from perfdiag.profiler.sources.salvage import salvage
 from perfdiag.trace_schemas.notices import Notice
 from perfdiag.trace_schemas.recording import Int32s, Int64s
 
@@ -208,6 +207,8 @@ def earliest_ns(data: Buffer, unit_ns: int = 1000) -> int | None:
 
 def read_salvaged(data: Buffer, path: str, unit_ns: int = 1000) -> ChromeTrace:
     """Read a damaged or unusual document event by event; see `read_chrome_json`."""
+    from perfdiag.profiler.sources.salvage import salvage  # sound traces do without it
+
     saved = salvage(data, path)
     trace = ChromeTrace({key: _loads(value) for key, value in saved.metadata.items()})
     trace.notices += saved.notices

@@ -20,9 +20,11 @@ from perfdiag.profiler.sources.kineto_args import ArgsShape, DecodedArgs, decode
 from perfdiag.profiler.sources.kineto_header import Header, read_header
 from perfdiag.profiler.sources.kineto_lanes import UNDECIDED, kineto_table, make_lanes
 from perfdiag.trace_schemas.errors import InputError
+from perfdiag.trace_schemas.kernels import grid_tells
 from perfdiag.trace_schemas.notices import Notice, Severity
 from perfdiag.trace_schemas.recording import (
     ABSENT,
+    RANGE_CATEGORY,
     ArgColumn,
     Clock,
     Int64s,
@@ -45,7 +47,7 @@ class KinetoOptions:
     Attributes:
         unit: unit of `ts` and `dur` (`ns`, `us`, `ms`); the format says `us`.
         keep_args: keep the original arguments as JSON text: of all events, of none, or of operators
-            with recorded inputs.
+            with recorded inputs and kernels whose grid tells what they compute.
         time_range_ns: keep only what lies in this part of the trace, from its first event on.
     """
 
@@ -167,20 +169,37 @@ def _add(
         columns.args.append(decode_args([piece.args[i] for i in rows.tolist()], shape))
         columns.arg_rows.append(rows + columns.count)
     if keep_args == "inputs":
-        columns.raw += _inputs(piece, kind)
+        columns.raw += _inputs(trace, piece, kind)
     elif keep_args:
         columns.raw += [None if len(bytes(a)) <= 2 else bytes(a) for a in piece.args]
     columns.count += len(kind)
 
 
-def _inputs(piece: TimedEvents, kind: NDArray[np.int8]) -> list[bytes | None]:
-    """The arguments of operators whose inputs were recorded."""
+def _inputs(trace: ChromeTrace, piece: TimedEvents, kind: NDArray[np.int8]) -> list[bytes | None]:
+    """The arguments that a verdict needs.
+
+    They are those of operators whose inputs were recorded, of kernels whose grid tells, and of the
+    ranges in which CUPTI counted.
+    """
     found: list[bytes | None] = [None] * len(kind)
     for row in np.flatnonzero(kind == Kind.HOST_OP).tolist():
         text = bytes(piece.args[row])
         if b'"Input' in text:
             found[row] = text
+    ranges = np.flatnonzero(piece.category == trace.strings.code(RANGE_CATEGORY)).tolist()
+    for row in (*_with_telling_grid(trace, piece, kind), *ranges):
+        found[row] = bytes(piece.args[row])
     return found
+
+
+def _with_telling_grid(trace: ChromeTrace, piece: TimedEvents, kind: NDArray[np.int8]) -> list[int]:
+    """Rows of the few kernels whose grid is wanted: each name is looked at once."""
+    kernels = np.flatnonzero(kind == Kind.KERNEL)
+    if not len(kernels):
+        return []
+    strings, names = trace.strings.texts(), piece.name[kernels]
+    telling = [code for code in np.unique(names).tolist() if grid_tells(strings[code])]
+    return [int(row) for row in kernels[np.isin(names, telling)]] if telling else []
 
 
 def _shapes(

@@ -1,10 +1,11 @@
 """Reads back the canonical trace that `trace_writer` writes."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perfdiag.profiler.engine import Session, Table
 from perfdiag.trace_schemas.errors import InputError
@@ -12,6 +13,7 @@ from perfdiag.trace_schemas.notices import NOTICE_KINDS, Notice
 from perfdiag.trace_schemas.recording import (
     ABSENT,
     ARG_TYPES,
+    RANGE_CATEGORY,
     ArgColumn,
     Clock,
     Counter,
@@ -37,7 +39,17 @@ ORDER BY id
 """
 _ARGS = "SELECT * FROM _canonical_arg WHERE key != 'raw_args'"
 _RAW_ARGS = "SELECT id, string_value FROM _canonical_arg WHERE key = 'raw_args'"
-_INPUTS = _RAW_ARGS + """ AND string_value GLOB '*"Input*'"""
+_WITH_TELLING_GRID = "SELECT id FROM _canonical_slice WHERE name GLOB 'bmm_*'"
+"""As `kernels.grid_tells` has it."""
+_RANGES = f"""
+SELECT id FROM _canonical_arg
+WHERE key = 'source_category' AND string_value = '{RANGE_CATEGORY}'
+"""
+_INPUTS = f"""
+{_RAW_ARGS} AND (
+  string_value GLOB '*"Input*' OR id IN ({_WITH_TELLING_GRID}) OR id IN ({_RANGES})
+)
+"""
 
 
 def read_canonical(session: Session, path: str, *, keep_args: KeepArgs = False) -> Recording:
@@ -165,22 +177,29 @@ def _counters(facts: Sequence[_Fact], session: Session) -> list[Counter]:
         return []
     samples = session.query("SELECT * FROM _canonical_sample")
     uuid, ts_ns, values = samples.ints("uuid"), samples.ints("ts"), samples.floats("value")
-    counters = []
-    for fact in facts:
-        args, mine = fact.args, uuid == fact.args["uuid"]
-        semantics: Literal["gauge", "rate", "cumulative", "backward"] = args["semantics"]
-        counters.append(
-            Counter(
-                fact.name,
-                args["unit"],
-                args["scale"],
-                semantics,
-                args["device"],
-                ts_ns[mine],
-                values[mine],
-            )
-        )
-    return counters
+    rows = ((fact, uuid == fact.args["uuid"]) for fact in facts)
+    return [_counter(fact, ts_ns[mine], values[mine]) for fact, mine in rows]
+
+
+def _counter(fact: _Fact, ts_ns: Int64s, values: NDArray[np.float64]) -> Counter:
+    """A counter from what its track draws; see `trace_packets.counter_packets`."""
+    args = fact.args
+    semantics: Literal["gauge", "rate", "cumulative", "backward"] = args["semantics"]
+    found = Counter(
+        fact.name, args["unit"], args["scale"], semantics, args["device"], ts_ns, values
+    )
+    if not args.get("has_spans"):  # nor have counters that older versions wrote
+        return found
+    drawn = ~np.isnan(values)
+    ends = np.append(ts_ns[1:], 0)  # the last one ends a sample
+    spans = ts_ns[drawn], ends[drawn]
+    return replace(
+        found,
+        ts_ns=spans[semantics == "backward"],
+        values=values[drawn],
+        period_ns=args["period_ns"],
+        spans=spans,
+    )
 
 
 _KINDS = {kind.name.lower(): kind for kind in Kind}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from kineto_builder import KinetoBuilder
 
+from perfdiag.classifiers.counter_owners import Owner
 from perfdiag.classifiers.counter_places import place_counters
 from perfdiag.classifiers.diagnoses import all_diagnoses
 from perfdiag.classifiers.diagnosis import Finding
@@ -15,13 +16,12 @@ from perfdiag.classifiers.facts import RankFacts, derive_facts
 from perfdiag.classifiers.findings import Diagnosed, diagnose_rank
 from perfdiag.classifiers.fixes import rank_fixes
 from perfdiag.classifiers.job import gather
+from perfdiag.classifiers.priced_traces import PricedTrace, open_priced_trace
 from perfdiag.classifiers.verdicts import judge_rank
 from perfdiag.profiler.counters import read_counters
-from perfdiag.profiler.engine import Session
 from perfdiag.profiler.inputs import recorded_inputs
 from perfdiag.profiler.model import read_model
 from perfdiag.profiler.opening import ReadOptions, open_model, read_blob
-from perfdiag.profiler.querying import open_trace
 from perfdiag.profiler.sources.files import Blob, expand
 from perfdiag.trace_schemas.report import Evidence, Fix
 
@@ -66,9 +66,9 @@ class Examined:
         return float(value)
 
     @cached_property
-    def session(self) -> Session:
+    def session(self) -> PricedTrace:
         """What `perfdiag query` sees; it closes with the process."""
-        return open_trace(str(self.path))
+        return open_priced_trace(str(self.path))
 
     def distrusted(self) -> "Examined":
         """The same without a verdict on any step."""
@@ -96,7 +96,7 @@ def beside_counters(found: Examined, text: str) -> Examined:
     if not text:
         return found
     file = read_counters(Blob("counters", text.encode(), "unknown", len(text), ""))
-    (counters,) = place_counters([file], [found.facts], [""]).counters
+    (counters,) = place_counters([file], [Owner.of(found.facts, "")]).counters
     return replace(found, facts=replace(found.facts, counters=counters))
 
 

@@ -9,9 +9,10 @@ from plain_groups import grouped_facts_of
 
 from perfdiag.classifiers.collectives import collective_rows, link_peaks
 from perfdiag.classifiers.job import Job, gather
+from perfdiag.trace_schemas.devices import LinkPeak, find_device
 from perfdiag.trace_schemas.report import SIZE_CLASSES
 
-H100 = "NVIDIA H100 80GB HBM3"
+H100 = find_device("NVIDIA H100 80GB HBM3")
 
 
 def sizes(*elements: int) -> dict[str, int]:
@@ -70,7 +71,7 @@ def test_a_link_is_compared_with_its_peak() -> None:
 def test_without_a_known_device_there_is_no_share() -> None:
     """The bandwidth is there all the same."""
     job = mesh()
-    rows = collective_rows(job.ranks[0], link_peaks("Somebody's X1", [""] * 4, job.groups))
+    rows = collective_rows(job.ranks[0], link_peaks(None, [""] * 4, job.groups))
     assert all(row.bus_bandwidth and row.link_share is None for row in rows)
 
 
@@ -87,3 +88,11 @@ def test_a_group_of_unknown_hosts_must_fit_into_one() -> None:
     assert set(link_peaks(H100, [""] * 16, groups)) == {"eight"}
     assert set(link_peaks(H100, ["a"] * 16, groups)) == {"eight", "sixteen"}
     assert set(link_peaks(H100, [*["a"] * 7, *[""] * 9], groups)) == set()
+
+
+def test_links_of_unequal_width_have_no_peak() -> None:
+    """Of devices that bridges may join nothing says how fast a group is at best."""
+    assert H100 is not None
+    assert H100.scale_up is not None
+    bridged = replace(H100, scale_up=LinkPeak(450e9, 0, H100.scale_up.source))
+    assert link_peaks(bridged, ["a"] * 4, {"all": range(4)}) == {}

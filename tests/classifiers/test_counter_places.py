@@ -8,6 +8,7 @@ from counter_tables import counter_table
 from kineto_builder import GEMM, KinetoBuilder
 from plain_model import facts_of
 
+from perfdiag.classifiers.counter_owners import Owner
 from perfdiag.classifiers.counter_places import Placed, place_counters
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.profiler.counters import ClockHints, CounterFile, read_counters
@@ -35,7 +36,7 @@ def place(
 ) -> Placed:
     told = list(ranks) or [rank()]
     names = hosts.split() or [""] * len(told)
-    return place_counters([file(text)], told, names, offset_ns)
+    return place_counters([file(text)], [*map(Owner.of, told, names)], offset_ns)
 
 
 def starts(placed: Placed, position: int = 0) -> list[int]:
@@ -70,7 +71,7 @@ def test_local_times_have_no_place_until_their_zone_is_known() -> None:
     placed = place(text)
     assert (placed.counters, placed.ranks, placed.notices) == ([None], [[]], [])
     known = file(text, ClockHints(utc_offset_s=0))
-    assert place_counters([known], [rank()], [""]).counters[0] is not None
+    assert place_counters([known], [Owner.of(rank(), "")]).counters[0] is not None
 
 
 def test_a_file_without_times_begins_at_the_offset() -> None:
@@ -123,7 +124,7 @@ def test_of_two_files_the_finer_one_stays() -> None:
     fine = file(counter_table(1_000, [{POWER: 310}] * 30))
     coarse = file(counter_table(10_000, [{POWER: 300}] * 30))
     for files in ([fine, coarse], [coarse, fine]):
-        (counters,) = place_counters(files, [rank()], [""]).counters
+        (counters,) = place_counters(files, [Owner.of(rank(), "")]).counters
         assert counters is not None
         assert counters.most("power") == 310
 
@@ -142,7 +143,8 @@ def test_counters_of_the_trace_itself_need_no_clock() -> None:
     found = file(counter_table(10_000, [{POWER: 300}] * 3)).timelines
     moved = [replace(t, counter=replace(t.counter, ts_ns=t.counter.ts_ns % 10**9)) for t in found]
     other = [replace(t, counter=replace(t.counter, device=1, name="sm_clock")) for t in moved]
-    placed = place_counters([], [rank()], [""], None, [("trace.json", [*moved, *other])])
+    owner = Owner.of(rank(), "")
+    placed = place_counters([], [owner], None, [("trace.json", [*moved, *other])])
     assert starts(placed) == [0, 10_000_000, 20_000_000]
     assert placed.counters[0] is not None
     assert list(placed.counters[0].tracks) == ["power"]

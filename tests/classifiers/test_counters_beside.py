@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 from counter_tables import counter_table
+from fleet import fleet
 from kineto_builder import ELEMENTWISE, GEMM, KinetoBuilder
 
 from perfdiag.classifiers.analysis import Options, analyze
+from perfdiag.profiler.convert import convert
 from perfdiag.trace_schemas.report import CounterFigure, CounterRegion, CounterTimeline, Report
 
 ACTIVITY = "timestamp_ns,gpu,{}\n".format(
@@ -138,6 +140,53 @@ def test_counters_that_tell_of_all_steps_decide_only_where_steps_have_none(tmp_p
     assert labels == ["compute-bound", "compute-bound", "memory-bound"]
 
 
+SPEED_OF_LIGHT = (
+    '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Kernel Time",'
+    '"Device","Section Name","Metric Name","Metric Unit","Metric Value"\n'
+)
+
+
+def test_nsight_compute_tells_of_kernels_without_a_known_name(tmp_path: Path) -> None:
+    """Memory at 71 % and multiprocessors at 33 % of their peaks: traffic holds the kernel up."""
+    row = '"{}","7","python3","h","zz9","1","7","12:00","0","GPU Speed Of Light","{}","%","{}"\n'
+    named = (("Compute (SM) Throughput", 33), ("Memory Throughput", 71))
+    rows = "".join(row.format(i, name, share) for i in range(3) for name, share in named)
+    b = KinetoBuilder()
+    for _ in range(3):
+        with b.step():
+            b.launch("zz9", 100_000)
+            b.sync()
+    alone, beside = (report_of(tmp_path, b, *t) for t in ((), (SPEED_OF_LIGHT + rows,)))
+    assert alone.job.label == "unknown"
+    assert beside.job.label == "memory-bound"
+
+
+@pytest.mark.parametrize("converted", [False, True])
+def test_ranges_of_cupti_in_the_trace_price_its_kernels(tmp_path: Path, converted: bool) -> None:
+    """Instructions and traffic that were counted stand before what shapes say."""
+    counts = {f"smsp__sass_thread_inst_executed_op_f{op}_pred_on.sum": 0 for op in ("add", "mul")}
+    counts |= {"smsp__sass_thread_inst_executed_op_ffma_pred_on.sum": 5e9}
+    for width in "hd":
+        ops = (f"{width}{op}" for op in ("add", "mul", "fma"))
+        counts |= {f"smsp__sass_thread_inst_executed_op_{op}_pred_on.sum": 0 for op in ops}
+    counts |= {"dram__bytes_read.sum": 3e9, "dram__bytes_write.sum": 1e9}
+    counts |= {"sm__inst_executed_pipe_tensor.sum": 0}
+    b = KinetoBuilder()
+    with b.step(), b.op("aten::mm", 6, dims=[[4096, 4096], [4096, 4096]]):
+        b.launch(GEMM, 3000)
+    kernel = next(event for event in b.clock.events if event.get("cat") == "kernel")
+    about = {"ph": "X", "cat": "cuda_profiler_range", "pid": 0, "tid": 0, "dur": 1, "args": counts}
+    b.clock.events.append({**about, "name": GEMM, "ts": kernel["ts"]})
+    path = b.write(tmp_path / "trace.json")
+    if converted:
+        convert(str(path), path := tmp_path / "trace.pftrace")
+    roofline = analyze([str(path)], Options()).ranks[0].roofline
+    assert roofline is not None
+    (found,) = roofline.kernels
+    assert (found.source, found.flops, found.bytes) == ("counters", 1e10, 4e9)
+    assert found.bound == "memory"
+
+
 def test_a_device_that_is_busy_with_waiting_is_bound_by_neither(tmp_path: Path) -> None:
     """Tensor 1 %, memory 2 %: that a kernel is resident all the time does not count."""
     report = report_of(tmp_path, job(), activity(0.01, 0.02))
@@ -164,6 +213,18 @@ def test_peaks_that_a_user_names_reach_the_roofline(tmp_path: Path) -> None:
     roofline = report.ranks[0].roofline
     assert roofline is not None
     assert roofline.device == "NVIDIA A100 SXM 80GB"
+
+
+@pytest.mark.parametrize(("device", "one_way"), [(None, 450e9), ("NVIDIA A100 SXM 80GB", 300e9)])
+def test_peaks_that_a_user_names_reach_the_links(
+    tmp_path: Path, device: str | None, one_way: float
+) -> None:
+    """The same transfers are a share of the links of another device."""
+    paths = [str(b.write(tmp_path / f"{n}.json")) for n, b in enumerate(fleet(2, seed=None))]
+    rows = analyze(paths, Options(device=device)).collectives
+    shares = [(row.link_share, row.bus_bandwidth) for row in rows if row.link_share]
+    assert shares
+    assert all(share * one_way == pytest.approx(bandwidth) for share, bandwidth in shares)
 
 
 def test_more_arithmetic_than_the_device_can_do_is_refused(tmp_path: Path) -> None:

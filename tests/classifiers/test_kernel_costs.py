@@ -5,10 +5,11 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 from kineto_builder import ELEMENTWISE, GEMM, KinetoBuilder
-from plain_inputs import inputs_of
+from plain_inputs import inputs_of, recording_with_inputs
 
 from perfdiag.classifiers.kernel_costs import KernelCosts, price_kernels
 from perfdiag.classifiers.origins import Origins
+from perfdiag.profiler.inputs import recorded_grids
 from perfdiag.profiler.model import Model
 
 M, K, N = 64, 128, 32
@@ -190,3 +191,18 @@ def test_an_elementwise_kernel_by_hand() -> None:
     _, costs = priced(b)
     assert costs.flops.tolist() == [M * K]
     assert costs.bytes.tolist() == [2 * (M * K + K + M * K)]
+
+
+def test_grids_price_what_inputs_do_not() -> None:
+    """888 tokens, 4 of 128 experts each: 342 blocks of 16 tokens, 1,024 rows of weights."""
+    b = KinetoBuilder()
+    name = "bmm_MxE4m3_MxE2m1MxE4m3_Fp32_t128x16x256u2_s3_TN_transOut_clmp_swiGlu_dynBatch_sm100f"
+    with b.step(), b.op("vllm::moe_forward", 2, dims=[[888, 3072], [888, 128]]):
+        b.launch(name, 100, args={"grid": [8, 342, 1]})
+    recording = recording_with_inputs(b)
+    model, recorded = inputs_of(recording)
+    grids = recorded_grids(recording, model.work)
+    alone, told = (price_kernels(model, Origins.of(model), recorded, g) for g in (None, grids))
+    assert not alone.known.any()
+    assert told.flops.tolist() == [2 * 888 * 4 * 1024 * 3072]
+    assert told.dtypes == ("fp8",)

@@ -60,6 +60,7 @@ def costs(*told: COST | None) -> KernelCosts:
         owner=np.zeros(len(told), np.int64),
         recorded=True,
         inputs={},
+        measured=np.zeros(len(told), np.bool_),
     )
 
 

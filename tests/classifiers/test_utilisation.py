@@ -39,3 +39,10 @@ def test_an_unknown_device_borrows_no_peak() -> None:
     assert found.problem is not None
     assert found.problem.kind == "mfu.no_peak"
     assert "Strange Device" in found.problem.message
+
+
+def test_the_type_is_named() -> None:
+    """A device whose peaks are known may have none in this one."""
+    found = utilisation(1e12, None, "A100", "fp8")
+    assert found.problem is not None
+    assert "No peak of A100 in fp8 is known" in found.problem.message

@@ -10,7 +10,9 @@ import pytest
 from cli_fakes import DOCS, FakeAnalysis, FakeQuerying, Result, Runner, poisoned
 from hand_report import straggler_report
 
+from perfdiag.classifiers import priced_traces
 from perfdiag.cli.main import run
+from perfdiag.profiler import querying
 from perfdiag.trace_schemas.report import Report
 
 
@@ -65,17 +67,12 @@ def analysis(monkeypatch: pytest.MonkeyPatch) -> FakeAnalysis:
     return fake
 
 
-@pytest.fixture
-def querying(monkeypatch: pytest.MonkeyPatch) -> FakeQuerying:
+@pytest.fixture(name="querying")
+def fake_querying(monkeypatch: pytest.MonkeyPatch) -> FakeQuerying:
     """What `perfdiag query` calls."""
     fake = FakeQuerying()
-    install(
-        monkeypatch,
-        "perfdiag.profiler",
-        "querying",
-        query_trace=fake.query_trace,
-        describe_schema=lambda: DOCS,
-    )
+    monkeypatch.setattr(priced_traces, "query_trace", fake.query_trace)
+    monkeypatch.setattr(querying, "describe_schema", lambda: DOCS)
     return fake
 
 

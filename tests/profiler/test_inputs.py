@@ -9,10 +9,12 @@ from kineto_builder import GEMM, KinetoBuilder
 from plain_inputs import inputs_of, recording_with_inputs
 from plain_model import model_of, recording_of
 
-from perfdiag.profiler.inputs import recorded_inputs
-from perfdiag.profiler.model import Model, read_model
+from perfdiag.profiler.convert import convert
+from perfdiag.profiler.inputs import recorded_grids, recorded_inputs
+from perfdiag.profiler.model import Model, Work, read_model
 from perfdiag.profiler.opening import ReadOptions, open_model, read_blob
 from perfdiag.profiler.sources.files import expand
+from perfdiag.trace_schemas.recording import Recording
 
 DIMS = "Input Dims"
 
@@ -123,7 +125,66 @@ def test_operators_that_start_and_end_together_have_inputs_each(extra: float) ->
 
 
 def test_recordings_say_what_they_keep() -> None:
-    """Of other slices than operators with inputs nothing is kept."""
+    """Of other slices than operators with inputs, and kernels whose grid tells, nothing is kept."""
     raw = recording_with_inputs(job()).slices.raw_args
     assert raw is not None
     assert sum(text is not None for text in raw) == 3
+
+
+PRODUCT = "bmm_Bfloat16_MxE2m1MxE4m3_Fp32_t128x16x256u2_s3_TN_transOut_clmp_dynBatch_sm100f"
+
+
+def experts() -> KinetoBuilder:
+    """Two launches of a kernel whose grid tells, and one of another."""
+    b = KinetoBuilder()
+    with b.step(), b.op("vllm::moe_forward", 2, dims=[[8, 16], [8, 4]]):
+        b.launch(PRODUCT, 100, args={"grid": [8, 342, 1]})
+        b.launch(GEMM, 50, args={"grid": [3, 3, 1]})
+        b.launch(PRODUCT, 100, args={"grid": [24, 342, 1]})
+    return b
+
+
+GRIDS = [(PRODUCT, (8, 342, 1)), (PRODUCT, (24, 342, 1))]
+
+
+def grids(recording: Recording, work: Work) -> list[tuple[str, tuple[int, ...]]]:
+    found = recorded_grids(recording, work)
+    names = work.name.take(np.array(list(found), np.int64))
+    return list(zip(names, found.values(), strict=True))
+
+
+def test_grids_are_those_of_the_kernels_that_they_tell_of() -> None:
+    """Each launch has its own; others have none."""
+    recording = recording_with_inputs(experts())
+    assert grids(recording, inputs_of(recording)[0].work) == GRIDS
+
+
+@pytest.mark.parametrize("converted", [False, True])
+def test_the_engine_has_the_same_grids(tmp_path: Path, converted: bool) -> None:
+    """Read from the trace, or from what it was converted to."""
+    path = experts().write(tmp_path / "trace.json")
+    if converted:
+        source, path = path, tmp_path / "trace.pftrace"
+        convert(str(source), path)
+    (blob,) = expand([str(path)])
+    recording = read_blob(blob, ReadOptions(), keep_args="inputs")
+    with open_model(recording, ReadOptions()) as opened:
+        assert grids(recording, read_model(opened.session).work) == GRIDS
+
+
+@pytest.mark.parametrize("grid", [None, "8 by 342", [8.5], {"x": 8}])
+def test_damaged_grids_are_none(grid: object) -> None:
+    """The kernel is there all the same."""
+    b = KinetoBuilder()
+    with b.step(), b.op("vllm::moe_forward", 2, dims=[[8, 16], [8, 4]]):
+        b.launch(PRODUCT, 100)
+    (kernel,) = (event for event in b.clock.events if event.get("cat") == "kernel")
+    kernel["args"]["grid"] = grid
+    recording = recording_with_inputs(b)
+    assert recorded_grids(recording, inputs_of(recording)[0].work) == {}
+
+
+def test_without_arguments_there_are_no_grids() -> None:
+    """The recording may have been read without them."""
+    recording = recording_of(experts())
+    assert recorded_grids(recording, model_of(recording, [], []).work) == {}

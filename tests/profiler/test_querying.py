@@ -90,6 +90,7 @@ def test_documented_columns_are_the_real_ones() -> None:
     """Every public table can be queried by the columns that the documentation gives."""
     with open_trace(str(RANK0)) as session:
         for table in describe_schema():
+            session.query(f"INCLUDE PERFETTO MODULE {table.module}")
             columns = tuple(column.name for column in table.columns)
             found = session.query(f"SELECT {', '.join(columns)} FROM {table.name} LIMIT 1")
             assert found.names == columns

@@ -2,7 +2,7 @@
 
 import pytest
 
-from perfdiag.trace_schemas.links import find_link
+from perfdiag.trace_schemas.devices import find_device
 
 
 @pytest.mark.parametrize(
@@ -18,10 +18,12 @@ from perfdiag.trace_schemas.links import find_link
 )
 def test_a_known_device_has_half_of_both_directions(device: str, one_way_gb_s: float) -> None:
     """Data sheets add up both directions; a bus bandwidth is one."""
-    link = find_link(device)
-    assert link is not None
-    assert link.one_way_bytes_s == one_way_gb_s * 1e9
-    assert len(link.source) > 20
+    peaks = find_device(device)
+    assert peaks is not None
+    assert peaks.scale_up is not None
+    assert peaks.scale_up.devices
+    assert peaks.scale_up.one_way_bytes_s == one_way_gb_s * 1e9
+    assert len(peaks.scale_up.source.title) > 20
 
 
 @pytest.mark.parametrize(
@@ -37,4 +39,5 @@ def test_a_known_device_has_half_of_both_directions(device: str, one_way_gb_s: f
 )
 def test_cards_with_other_links_are_unknown(device: str) -> None:
     """The same chip on another board, or a slice of it, has other links or none."""
-    assert find_link(device) is None
+    peaks = find_device(device)
+    assert peaks is None or peaks.scale_up is None or not peaks.scale_up.devices

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from cli_fakes import FakeQuerying, Runner
 
+from perfdiag.classifiers.counter_tracks import CounterFiles
+from perfdiag.classifiers.priced_traces import QueryOptions
 from perfdiag.trace_schemas.errors import EngineError, InputError, QueryError
 
 
@@ -107,3 +109,27 @@ def test_output_file(perfdiag: Runner, querying: FakeQuerying, tmp_path: Path) -
     result = perfdiag("query", "a.json", "SELECT 1", "--format", "csv", "-o", str(path))
     assert result.out == ""
     assert path.read_text("utf-8") == "name,dur\na\x1b[1mb,1\n"
+
+
+def test_options_reach_the_query(perfdiag: Runner, querying: FakeQuerying) -> None:
+    """Peaks and counters are told as to `perfdiag analyze`."""
+    perfdiag(
+        *("query", "a.json", "SELECT 1", "--device", "NVIDIA L4", "--ceilings", "c.json"),
+        *("--counters", "gpu.csv", "--counters", "cpu.csv", "--counters-offset", "-1_000"),
+        *("--counters-utc-offset", "-05:30"),
+    )
+    assert querying.options == QueryOptions(
+        device="NVIDIA L4",
+        ceilings="c.json",
+        counters=CounterFiles(("gpu.csv", "cpu.csv"), -1000, -19_800),
+    )
+
+
+def test_inputs_beside_the_trace_are_not_overwritten(
+    perfdiag: Runner, querying: FakeQuerying, tmp_path: Path
+) -> None:
+    """Neither counters nor ceilings."""
+    for option in ("--counters", "--ceilings"):
+        path = tmp_path / "beside"
+        path.write_text("x")
+        assert perfdiag("query", "a", "SELECT 1", option, str(path), "-o", str(path)).code == 2

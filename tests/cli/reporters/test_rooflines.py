@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from perfdiag.cli.reporters import terminal
-from perfdiag.trace_schemas.report import Rank, Report, Roofline
+from perfdiag.trace_schemas.report import Rank, Report, Roofline, Step
 
 
 def block(report: Report, width: int = 120, *, colour: bool = False) -> str:
@@ -24,12 +24,12 @@ def block(report: Report, width: int = 120, *, colour: bool = False) -> str:
     return next((part for part in parts if "Roofline" in part.splitlines()[0]), "")
 
 
-def changed(report: Report, **fields: object) -> Report:
-    """The first rank alone, with another roofline."""
+def changed(report: Report, steps: list[Step] | None = None, **fields: object) -> Report:
+    """The first rank alone, with another roofline, or other steps."""
     rank = report.ranks[0]
-    roofline = rank.roofline
-    assert roofline is not None
-    return replace(report, ranks=[replace(rank, roofline=replace(roofline, **fields))])
+    roofline = replace(roofline_of(rank), **fields)
+    kept = rank.steps if steps is None else steps
+    return replace(report, ranks=[replace(rank, roofline=roofline, steps=kept)])
 
 
 def roofline_of(rank: Rank) -> Roofline:
@@ -57,7 +57,24 @@ def test_roofs_of_the_data_sheet_are_called_so(report: Report) -> None:
 
 def test_utilisation_says_its_denominator(report: Report) -> None:
     """MFU and HFU are shares of a peak in one type, over the steps."""
+    report = changed(report, steps=[])
     assert "MFU 21.0%, HFU 28.0% of the data sheet's bf16 peak over the steps" in block(report)
+
+
+def test_utilisation_that_differs_between_steps_has_a_range(report: Report) -> None:
+    """The least and the most of them, where that is more than a tenth of the mean."""
+    found = block(report)
+    assert "MFU 21.0% (17.0-23.0% by step), HFU 28.0% (24.0-30.0% by step) of the data" in found
+
+
+@pytest.mark.parametrize(
+    "each", [[0.21], [0.21, 0.21], [0.205, 0.215], [None, 0.21, None], [0.20, 0.2209], []]
+)
+def test_steps_that_are_alike_have_no_range(report: Report, each: list[float | None]) -> None:
+    """Nor does a single one, or one without a figure."""
+    first = report.ranks[0].steps[0]
+    steps = [replace(first, mfu=share, hfu=None) for share in each]
+    assert "by step" not in block(changed(report, steps=steps))
 
 
 def test_no_utilisation_where_there_is_no_peak(report: Report) -> None:
@@ -74,6 +91,20 @@ def test_coverage_is_split_by_what_bounds(report: Report) -> None:
         (" under-filled", "10.9"),
         (" above peak", "10.9"),
     ]
+
+
+def test_kernels_of_no_operator_are_told_apart(report: Report) -> None:
+    """What can be covered is what has an operator; by what it is bound is of all kernels."""
+    text = " ".join(block(changed(report, unlinked=0.296, covered=0.9731)).split())
+    assert (
+        "97.3% of the kernels' time whose operator is in the trace is covered; 29.6% of all has "
+        "none there. Of all: compute 38.0%, memory 31.5%"
+    ) in text
+
+
+def test_next_to_nothing_is_not_told_apart(report: Report) -> None:
+    """A share that would be shown as 0.0 %."""
+    assert "whose operator" not in block(changed(report, unlinked=0.0004))
 
 
 def test_a_row_has_every_figure(report: Report) -> None:

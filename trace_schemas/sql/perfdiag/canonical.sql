@@ -129,14 +129,17 @@ CREATE PERFETTO TABLE _canonical_kernel_class(
   -- `compute`, `memory` or `unclassified`.
   bound STRING,
   -- Collective operation, '' for other work.
-  collective STRING
+  collective STRING,
+  -- Probability of the family: 1 from the table, less for a guess.
+  probability DOUBLE
 ) AS
 SELECT
   min(id) AS id,
   name,
   min(extract_arg(arg_set_id, 'debug.family')) AS family,
   min(extract_arg(arg_set_id, 'debug.bound')) AS bound,
-  min(extract_arg(arg_set_id, 'debug.collective')) AS collective
+  min(extract_arg(arg_set_id, 'debug.collective')) AS collective,
+  coalesce(min(extract_arg(arg_set_id, 'debug.probability')), 1.0) AS probability
 FROM _canonical_fact
 WHERE
   category = 'perfdiag.kernel_class'

@@ -233,16 +233,20 @@ CREATE PERFETTO VIEW _perfdiag_region_fact(
   -- Start of the window.
   ts TIMESTAMP,
   -- Length of the window.
-  dur DURATION
+  dur DURATION,
+  -- Start on the host.
+  host_ts TIMESTAMP
 ) AS
 SELECT
   step.ordinal AS step,
   region.kind,
   region.name,
   region.ts,
-  region.dur
+  region.dur,
+  extract_arg(fact.arg_set_id, 'debug.host_ts') AS host_ts
 FROM perfdiag_region AS region
 JOIN perfdiag_step AS step ON step.id = region.step_id
+JOIN _canonical_fact AS fact ON fact.id = region.id
 ORDER BY
   step.ordinal,
   region.kind,

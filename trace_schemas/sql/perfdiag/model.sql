@@ -293,6 +293,8 @@ CREATE PERFETTO TABLE _perfdiag_work(
   bound STRING,
   -- Collective operation, '' for other work.
   collective STRING,
+  -- Probability of the family: 1 where the table knows the name, less where it was guessed.
+  family_probability DOUBLE,
   -- Launching call, NULL where the trace has none.
   launch_id LONG,
   -- Its start.
@@ -317,6 +319,7 @@ SELECT
   class.family,
   class.bound,
   class.collective,
+  class.probability AS family_probability,
   launcher.launch_id,
   launcher.launch_ts,
   launcher.launch_dur,
@@ -344,6 +347,7 @@ SELECT
   cast_string!(NULL) AS family,
   cast_string!(NULL) AS bound,
   iif(work.kind = 'collective', 'unknown', '') AS collective,
+  cast_double!(NULL) AS family_probability,
   work.launch_id,
   call.ts AS launch_ts,
   call.dur AS launch_dur,
@@ -573,7 +577,9 @@ CREATE PERFETTO VIEW perfdiag_device_op(
   -- What the family is bound by: `compute`, `memory` or `unclassified`.
   bound STRING,
   -- Step that launched it: `perfdiag_step.id`; by time where there is no launch.
-  step_id LONG
+  step_id LONG,
+  -- Probability of the family: 1 where the table knows the name, less where it was guessed.
+  family_probability DOUBLE
 ) AS
 SELECT
   work.id,
@@ -599,7 +605,8 @@ SELECT
         step.ts <= work.ts AND work.ts < step.ts + step.dur,
         step.host_ts <= work.launch_ts AND work.launch_ts < step.host_ts + step.host_dur
       )
-  ) AS step_id
+  ) AS step_id,
+  work.family_probability
 FROM _perfdiag_work AS work
 LEFT JOIN slice AS call ON call.id = work.launch_id
 LEFT JOIN slice AS parent ON parent.id = call.parent_id
@@ -692,6 +699,27 @@ JOIN _perfdiag_collective_said AS said USING (id)
 WHERE
   work.kind = 'collective';
 
+-- What counter tracks draw, each value with the time until the next one.
+CREATE PERFETTO VIEW _perfdiag_sample(
+  -- Sample.
+  id LONG,
+  -- Track.
+  track_id LONG,
+  -- Start.
+  ts TIMESTAMP,
+  -- Time until the next one, 0 for the last one.
+  dur DURATION,
+  -- Value, NULL where a sample ends and none begins.
+  value DOUBLE
+) AS
+SELECT
+  id,
+  track_id,
+  ts,
+  coalesce(lead(ts) OVER (PARTITION BY track_id ORDER BY ts, id) - ts, 0) AS dur,
+  value
+FROM counter;
+
 -- Samples of hardware counters.
 CREATE PERFETTO VIEW perfdiag_counter(
   -- Sample.
@@ -704,9 +732,10 @@ CREATE PERFETTO VIEW perfdiag_counter(
   metric STRING,
   -- Unit of the values.
   unit STRING,
-  -- Time of the sample.
+  -- Start of the time that the sample stands for. Of a mean that is the sample before.
   ts TIMESTAMP,
-  -- Time until the next sample, 0 for the last one.
+  -- Length of that time, 0 for the last sample where the period is not known. Over missing samples
+  -- there is no row.
   dur DURATION,
   -- Value.
   value DOUBLE
@@ -718,12 +747,9 @@ SELECT
   track.name AS metric,
   track.unit,
   counter.ts,
-  coalesce(
-    lead(counter.ts) OVER (PARTITION BY counter.track_id ORDER BY counter.ts) - counter.ts,
-    0
-  ) AS dur,
+  counter.dur,
   counter.value
-FROM counter
+FROM _perfdiag_sample AS counter
 JOIN counter_track AS track ON track.id = counter.track_id
 JOIN track AS own ON own.id = counter.track_id
 LEFT JOIN track AS parent ON parent.id = own.parent_id
@@ -732,6 +758,8 @@ JOIN _canonical_rank AS rank
     extract_arg(track.dimension_arg_set_id, 'upid'),
     extract_arg(parent.dimension_arg_set_id, 'upid')
   )
+WHERE
+  counter.value IS NOT NULL
 UNION ALL
 SELECT
   id,

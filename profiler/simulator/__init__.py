@@ -1,0 +1,1 @@
+"""A discrete-event simulator of training jobs: traces of which every delay's cause is known."""
