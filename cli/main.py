@@ -18,6 +18,7 @@ from perfdiag.cli.commands.convert import convert
 from perfdiag.cli.commands.explain import explain
 from perfdiag.cli.commands.features import features
 from perfdiag.cli.commands.query import query
+from perfdiag.cli.commands.selftest import selftest
 from perfdiag.trace_schemas.errors import PerfdiagError, UsageError
 
 __all__ = ["app", "run"]
@@ -37,7 +38,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 # Whatever else the commands need they import when they run: `perfdiag --help` must not wait.
-for command in (analyze, explain, query, features, convert):
+for command in (analyze, explain, query, features, convert, selftest):
     app.command()(command)
 
 

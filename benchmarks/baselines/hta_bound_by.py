@@ -9,7 +9,9 @@ below 1.5 ms. There is no way back from the device to the host, nor from stream 
 `cuda_sync` records, which PyTorch writes only on request; the rule here is the one for traces
 without them. So the path is a stretch of one host thread, a launch, and what follows on one stream.
 
-Work is what was launched in the window. What annotations alone show (a loader's wait, garbage
+Work is what was launched in the window; of what one call launched, as the replay of a graph, only
+the last is seen (its issue 290). The tool drops the last step of a trace, too, which this rule does
+not: it is told which window to look at. What annotations alone show (a loader's wait, garbage
 collection, a sleep) is not on the path, however long; copies and fills are compute; a collective's
 wait is communication.
 
@@ -25,7 +27,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from baselines.hta_breakdown import previous_on_stream
 from baselines.hta_names import COMMUNICATION
 from baselines.rule import Baseline, heaviest
 from baselines.seen import named
@@ -65,20 +66,51 @@ class _Thread:
 
 
 def _judge(facts: RankFacts, windows: Windows) -> list[Label]:
-    work = facts.model.work
     threads = _threads(facts.model)
-    before, comm = previous_on_stream(work), named(work, COMMUNICATION)
-    launched = np.flatnonzero(work.launch_id >= 0)
+    alone = [thread.weight(windows) for thread in threads.values()]
+    longest = np.max(alone, axis=0) if alone else np.zeros(len(windows[0]), np.int64)
+    streams = _Streams.of(facts.model.work)
     labels: list[Label] = []
-    for begin, until in zip(*windows, strict=True):
-        launch = work.launch_ts_ns[launched]
-        rows = launched[(launch >= begin) & (launch <= until)]
-        window = (np.array([begin]), np.array([until]))
-        alone = max((int(t.weight(window)[0]) for t in threads.values()), default=0)
-        chains = _chains(work, before, rows)
-        prefix = _prefix(work, threads, chains, int(begin))
-        labels.append(_label(work, comm, chains, prefix, alone))
+    for begin, until, host in zip(*windows, longest.tolist(), strict=True):
+        chains = _chains(streams, int(begin), int(until))
+        prefix = _prefix(streams.work, threads, chains, int(begin))
+        labels.append(_label(streams, chains, prefix, host))
     return labels
+
+
+@dataclass(frozen=True, slots=True)
+class _Streams:
+    """The device work that the path can hold.
+
+    Attributes:
+        work: all of the rank's.
+        rows: (k,) of it, stream by stream: the last that each call launched.
+        previous: (k,) row before on the stream, -1 for none.
+        alone: (k,) whether nothing more waits on the stream when each begins.
+        comm: (work,) what counts as communication.
+    """
+
+    work: Work
+    rows: Int64s
+    previous: Int64s
+    alone: Bools
+    comm: Bools
+
+    @classmethod
+    def of(cls, work: Work) -> "_Streams":
+        kept = _last_of_call(work)
+        rows = kept[np.argsort(work.lane[kept], kind="stable")]
+        same = work.lane[rows][1:] == work.lane[rows][:-1]
+        previous, alone = np.full(len(rows), -1, np.int64), np.ones(len(rows), np.bool_)
+        previous[1:][same] = rows[:-1][same]
+        alone[:-1] = ~same | (work.launch_ts_ns[rows[1:]] > work.ts_ns[rows[:-1]])
+        return cls(work, rows, previous, alone, named(work, COMMUNICATION))
+
+
+def _last_of_call(work: Work) -> Int64s:
+    """Rows of launched work; of what one call launched, as a graph's replay, only the last."""
+    launched = np.flatnonzero(work.launch_id >= 0)[::-1]
+    return np.sort(launched[np.unique(work.launch_id[launched], return_index=True)[1]])
 
 
 def _threads(model: Model) -> dict[int, _Thread]:
@@ -112,27 +144,21 @@ class _Chains:
     gap_ns: Int64s
 
 
-def _chains(work: Work, before: Int64s, rows: Int64s) -> _Chains:
-    rows = rows[np.argsort(work.lane[rows], kind="stable")]
-    previous = before[rows]
+def _chains(streams: _Streams, begin_ns: int, until_ns: int) -> _Chains:
+    """What was launched in a window."""
+    work, launch = streams.work, streams.work.launch_ts_ns[streams.rows]
+    own = np.flatnonzero((launch >= begin_ns) & (launch <= until_ns))
+    rows, previous, launch = streams.rows[own], streams.previous[own], launch[own]
     inside = np.zeros(len(rows), np.bool_)
     inside[1:] = previous[1:] == rows[:-1]
-    launch, ended = work.launch_ts_ns[rows], np.where(previous >= 0, work.end_ns[previous], -1)
+    ended = np.where(previous >= 0, work.end_ns[previous], -1)
     begun = (previous < 0) | (work.ts_ns[previous] <= launch)
-    idle = begun & _last_launched(work, before)[rows] & (~inside | (ended < launch))
+    idle = begun & streams.alone[own] & (~inside | (ended < launch))
     gap = np.where(inside, np.maximum(work.ts_ns[rows] - ended, 0), 0)
     fresh = idle | ~inside | (gap >= LONGEST_GAP_NS)
     first = np.flatnonzero(fresh)
     last = np.append(first[1:], len(rows))[: len(first)] - 1
     return _Chains(rows, first, last, idle[first], np.where(fresh, 0, gap))
-
-
-def _last_launched(work: Work, before: Int64s) -> Bools:
-    """(work,) whether nothing more waits on the stream when each begins."""
-    found = np.ones(len(before), np.bool_)
-    has = before >= 0
-    found[before[has]] = work.launch_ts_ns[has] > work.ts_ns[before[has]]
-    return found
 
 
 def _prefix(work: Work, threads: dict[int, _Thread], chains: _Chains, begin_ns: int) -> Int64s:
@@ -148,11 +174,11 @@ def _prefix(work: Work, threads: dict[int, _Thread], chains: _Chains, begin_ns: 
     return found
 
 
-def _label(work: Work, comm: Bools, chains: _Chains, prefix: Int64s, alone: int) -> Label:
+def _label(streams: _Streams, chains: _Chains, prefix: Int64s, alone: int) -> Label:
     """By the longest path: one of the chains with what leads to it, or a host thread alone."""
     if not len(chains.first):
         return heaviest([("host-bound", alone)])
-    rows = chains.rows
+    work, rows = streams.work, chains.rows
     begin, end = work.ts_ns[rows[chains.first]], work.end_ns[rows[chains.last]]
     delay = np.where(chains.launched, begin - work.launch_ts_ns[rows[chains.first]], 0)
     weight = prefix + delay + end - begin
@@ -162,7 +188,7 @@ def _label(work: Work, comm: Bools, chains: _Chains, prefix: Int64s, alone: int)
     own = slice(int(chains.first[best]), int(chains.last[best]) + 1)
     gaps = int(chains.gap_ns[own].sum())
     length = (work.end_ns - work.ts_ns)[rows[own]]
-    told = int(length[comm[rows[own]]].sum())
+    told = int(length[streams.comm[rows[own]]].sum())
     spent = {
         "cpu_bound": int(prefix[best]),
         "gpu_kernel_launch_overhead": int(delay[best]),

@@ -27,7 +27,7 @@ from perfdiag.profiler.model import Work
 from perfdiag.trace_schemas.recording import Int64s
 from perfdiag.trace_schemas.report import Label
 
-__all__ = ["HTA_BREAKDOWN", "previous_on_stream"]
+__all__ = ["HTA_BREAKDOWN"]
 
 KERNEL_WAIT_NS = 30_000
 
@@ -56,7 +56,7 @@ def _largest(compute: int, communication: int, memory: int, idle: int, why: Labe
 
 
 def _why_idle(work: Work, windows: Windows) -> list[Label]:
-    before = previous_on_stream(work)
+    before = _previous_on_stream(work)
     ended = np.where(before >= 0, work.end_ns[before], work.ts_ns)
     gap = np.where(before >= 0, work.ts_ns - ended, 0).astype(np.float64)
     late = (work.launch_id >= 0) & (work.launch_ts_ns > ended)
@@ -70,7 +70,7 @@ def _why_idle(work: Work, windows: Windows) -> list[Label]:
     return ["host-bound" if t >= u else "unknown" for t, u in zip(told, untold, strict=True)]
 
 
-def previous_on_stream(work: Work) -> Int64s:
+def _previous_on_stream(work: Work) -> Int64s:
     """(work,) row of the work before on the same stream, -1 for none."""
     order = np.lexsort((np.arange(len(work.id)), work.lane))
     found = np.full(len(order), -1, np.int64)

@@ -81,7 +81,7 @@ def _roofline(facts: RankFacts) -> tuple[Bools, Bools]:
     roof = np.array([*(np.nan if p is None else p.at("achievable") for p in found), np.nan])
     compute_s = costs.flops / roof[costs.dtype]  # the last for no type, whose code is -1
     memory_s = costs.bytes / peaks.memory.at("achievable")
-    told = costs.known & ~costs.measured & (~np.isnan(compute_s) | (costs.flops == 0))
+    told = costs.known & (~np.isnan(compute_s) | (costs.flops == 0))
     compute = told & (np.nan_to_num(compute_s) >= memory_s)
     return compute, told & ~compute
 

@@ -107,8 +107,9 @@ def _bound_by(facts: RankFacts, windows: Windows) -> list[Label]:
     if costs is None or peaks is None or peaks.memory is None:
         return ["compute-bound"] * len(windows[0])
     rows = rows_from(facts.model.work.ts_ns, windows)
-    told = costs.known & ~costs.measured
-    flops, moved = (sums(np.where(told, side, 0.0), rows) for side in (costs.flops, costs.bytes))
+    flops, moved = (
+        sums(np.where(costs.known, side, 0.0), rows) for side in (costs.flops, costs.bytes)
+    )
     memory_s: NDArray[np.float64] = moved / peaks.memory.datasheet
     return ["memory-bound" if m else "compute-bound" for m in memory_s > flops / _peak(peaks)]
 

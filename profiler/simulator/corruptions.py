@@ -9,6 +9,7 @@ around in one report (github.com/AMD-AGI/Hyperloom/pull/1116).
 import gzip
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from perfdiag.profiler.simulator.damage import (
@@ -27,9 +28,12 @@ from perfdiag.profiler.simulator.damage import (
     written,
 )
 
-__all__ = ["CORRUPTIONS", "Corruption", "Expected", "corrupt"]
+__all__ = ["CORRUPTIONS", "REFUSED", "Corruption", "Expected", "corrupt"]
 
-Expected = Literal["stands", "withheld"]
+Expected = Literal["stands", "withheld", "either"]
+
+REFUSED = "refused"
+"""In place of a kind of notice: the input is refused, and the error says why."""
 
 FEW = 7
 """Records, where a few do the damage."""
@@ -46,8 +50,6 @@ DRIFT = 2e-4
 """How much faster one host's clock is than the one before: 200 ppm, twice what a crystal that
 nobody disciplines is allowed."""
 
-_NAMES = {"main": 0}
-
 
 @dataclass(frozen=True, slots=True)
 class Corruption:
@@ -55,9 +57,10 @@ class Corruption:
 
     Attributes:
         id: for tables; `title`: for people.
-        expected: `stands`: the verdict is the one on the whole traces; `withheld`: there is none.
-        notices: kinds of which one at least must be given, any severity; none where the damage
-            takes nothing that a verdict needs.
+        expected: `stands`: the verdict is the one on the whole traces; `withheld`: there is none;
+            `either`: one of the two, by how much of the program is idle, for instance.
+        notices: kinds of which one at least must be given, of any severity; none where the damage
+            takes nothing that a verdict needs, or where the verdict itself says why there is none.
         change: from all ranks' traces to damaged ones, maybe fewer.
         ranks: least number of ranks that it makes sense for.
     """
@@ -167,16 +170,18 @@ def _by_rank(
     """Times of each rank moved, in us from its start."""
 
     def changed(traces: Sequence[bytes]) -> list[bytes]:
-        return [on_events(lambda e, r=rank: _moved(e, r, move))(d) for rank, d in enumerate(traces)]  # type: ignore[misc]
+        return [
+            on_events(partial(_moved, partial(move, rank)))(data)
+            for rank, data in enumerate(traces)
+        ]
 
     return changed
 
 
-def _moved(events: list[Event], rank: int, move: Callable[[int, float], float]) -> list[Event]:
+def _moved(move: Callable[[float], float], events: list[Event]) -> list[Event]:
     start = min(one["ts"] for one in events if "ts" in one)
     return [
-        {**one, "ts": start + move(rank, one["ts"] - start)} if "ts" in one else one
-        for one in events
+        {**one, "ts": start + move(one["ts"] - start)} if "ts" in one else one for one in events
     ]
 
 
@@ -280,14 +285,14 @@ _ALL = (
     Corruption(
         "lost_main_thread",
         "the main thread's events lost",
-        "withheld",
+        "either",
         ("link.no_launch", "host.missing"),
         _events(_without_main_thread),
     ),
     Corruption(
         "lost_host",
         "all events of the host lost",
-        "withheld",
+        "either",
         ("host.missing",),
         _events(lacking(share(is_host, 1.0))),
     ),
@@ -329,8 +334,8 @@ _ALL = (
     Corruption(
         "times_in_ns",
         "nanoseconds where microseconds belong",
-        "stands",
-        ("unit.suspect",),
+        "withheld",
+        (REFUSED,),
         _events(lambda events: [_in_ns(one) for one in events]),
     ),
     Corruption(
@@ -344,7 +349,7 @@ _ALL = (
         "renamed_collectives",
         "collectives of a library that nobody knows",
         "withheld",
-        ("kernel.guessed", "collective.unmatched"),
+        (),
         _events(changing(share(is_collective, 1.0), _renamed)),
         ranks=2,
     ),
@@ -396,7 +401,7 @@ _ALL = (
     Corruption(
         "lost_correlations",
         "correlations of work lost",
-        "stands",
+        "withheld",
         ("link.no_launch",),
         _events(
             changing(
@@ -407,7 +412,9 @@ _ALL = (
     ),
     Corruption("not_a_number", "NaN as a bare word", "stands", (), _each(_numbers(b"NaN"))),
     Corruption("infinity", "-Infinity as a bare word", "stands", (), _each(_numbers(b"-Infinity"))),
-    Corruption("not_utf8", "text that is no UTF-8", "stands", ("text.invalid_utf8",), _each(_not_utf8)),
+    Corruption(
+        "not_utf8", "text that is no UTF-8", "stands", ("text.invalid_utf8",), _each(_not_utf8)
+    ),
     Corruption(
         "bad_escapes",
         "escapes and characters that JSON forbids",

@@ -1,0 +1,1 @@
+"""Training of the learned classifier, on simulated jobs of which the truth is known."""

@@ -1,0 +1,113 @@
+"""The classifier fitted: trees, a temperature from workloads left out, and when to abstain."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perfdiag.classifiers.boosting import fit_forest
+from perfdiag.classifiers.forest import Forest
+from perfdiag.classifiers.training.samples import CLASSES, Samples
+
+__all__ = ["SETTINGS", "Fitted", "fit", "left_out", "temperature_of", "weights_of"]
+
+Floats = NDArray[np.float64]
+Int64s = NDArray[np.int64]
+
+SETTINGS: Mapping[str, Any] = {
+    "max_iter": 150,
+    "learning_rate": 0.06,
+    "max_leaf_nodes": 12,
+    "min_samples_leaf": 20,
+    "l2_regularization": 5.0,
+    "max_features": 0.3,
+    "early_stopping": False,
+}
+"""Small trees and few features each: workloads that were never seen are what counts."""
+
+DOUBTFUL = 0.2
+"""Weight of a region whose truth is ambiguous, beside one whose truth is not."""
+
+
+class Fitted(NamedTuple):
+    """A forest, and (rows, classes) probabilities of rows by forests that know nothing like them.
+
+    `least`: of the most probable class, below which there is no answer.
+    """
+
+    forest: Forest
+    out_of_fold: Floats
+    least: float
+
+
+def weights_of(samples: Samples) -> Floats:
+    """(n,) a job's steps weigh as much as those of any other, and its phases likewise."""
+    weight = np.where(samples.ambiguous, DOUBTFUL, 1.0)
+    group = 2 * samples.seed + samples.step
+    _, at, count = np.unique(group, return_inverse=True, return_counts=True)
+    weight = weight / count[at]
+    return np.asarray(weight * len(weight) / weight.sum(), np.float64)
+
+
+def fit(samples: Samples, seed: int, risk: float) -> Fitted:
+    """Fit the classifier.
+
+    The temperature and the least probability come from families of models that the forest in
+    question has not seen: what users bring is not what it was trained on.
+
+    Args:
+        samples: to train on.
+        seed: of the trees' random choices.
+        risk: share of the answers on families left out that may be wrong.
+    """
+    scores = left_out(samples, "family", seed)
+    clear = ~samples.ambiguous
+    temperature = temperature_of(scores[clear], samples.truth[clear], weights_of(samples)[clear])
+    forest = _forest(samples, seed)
+    probabilities = _softmax(scores / temperature)
+    least = _least(probabilities[clear], samples.truth[clear], risk)
+    forest = replace(forest, temperature=np.array([temperature]))
+    return Fitted(forest, probabilities, least)
+
+
+def _forest(samples: Samples, seed: int) -> Forest:
+    return fit_forest(samples.values, samples.truth, weights_of(samples), dict(SETTINGS), seed)
+
+
+def left_out(samples: Samples, key: str, seed: int) -> Floats:
+    """(n, classes) scores by forests that were fitted without any job alike in `about[key]`."""
+    of = np.array([samples.about[s][key] for s in samples.seed.tolist()])
+    scores = np.zeros((len(of), len(CLASSES)))
+    for value in np.unique(of):
+        inside = of == value
+        scores[inside] = _forest(samples.take(~inside), seed).scores(samples.values[inside])
+    return scores
+
+
+def temperature_of(scores: Floats, truth: Int64s, weights: Floats) -> float:
+    """By which scores are divided for the truth to be most likely (Guo et al., ICML 2017)."""
+    from scipy.optimize import minimize_scalar
+
+    def loss(log_temperature: float) -> float:
+        shares = _softmax(scores / np.exp(log_temperature))
+        likely = np.maximum(shares[np.arange(len(truth)), truth], 1e-12)
+        return float(-(weights * np.log(likely)).sum())
+
+    found = minimize_scalar(loss, bounds=(-2.0, 3.0), method="bounded")
+    return float(np.exp(found.x))
+
+
+def _softmax(scores: Floats) -> Floats:
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True), np.float64)
+
+
+def _least(probabilities: Floats, truth: Int64s, risk: float) -> float:
+    """The least confidence from which on at most that share of the answers is wrong."""
+    sure, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == truth
+    order = np.argsort(-sure)
+    wrong = np.cumsum(~right[order]) / np.arange(1, len(order) + 1)
+    allowed = np.flatnonzero(wrong <= risk)
+    return float(sure[order][allowed[-1]]) if len(allowed) else 1.0
