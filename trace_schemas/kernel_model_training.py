@@ -4,10 +4,8 @@ Reads `kernel_names.csv`; writes `kernel_names.npz` and the measured part of
 `docs/kernel_names.md`, and prints the latter. Needs scikit-learn; takes a minute.
 """
 
-import io
 import re
 import sys
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,10 +23,10 @@ from perfdiag.trace_schemas.kernel_model_evaluation import (
 )
 from perfdiag.trace_schemas.kernel_model_fit import FittedNames, NamedKernel, fit_names, read_names
 from perfdiag.trace_schemas.kernels import FAMILIES
+from perfdiag.trace_schemas.packed import pack
 
 __all__ = ["measured", "pack_model", "vendors"]
 
-_EPOCH = (1980, 1, 1, 0, 0, 0)
 _DOCS = Path(__file__).resolve().parents[1] / "docs" / "kernel_names.md"
 _MARKED = re.compile(r"(<!-- measured by training -->\n).*?(<!-- end of measured -->)", re.DOTALL)
 
@@ -57,13 +55,7 @@ def pack_model(fitted: FittedNames, temperature: float, threshold: float) -> byt
         "temperature": np.array(temperature),
         "threshold": np.array(threshold),
     }
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
-        for name, array in arrays.items():
-            member = io.BytesIO()
-            np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy", _EPOCH), member.getvalue())
-    return packed.getvalue()
+    return pack(arrays)
 
 
 def _text(lines: Sequence[str]) -> NDArray[np.uint8]:
