@@ -12,8 +12,9 @@ from perfdiag.trace_schemas.recording import ABSENT
 
 __all__ = ["Found", "Owner", "find_counters"]
 
-_HOST_LABELS = ("Hostname", "hostname", "node", "nodename", "instance")
-"""Labels of exporters that name the machine; `instance` has a port behind it."""
+_HOST_LABELS = frozenset(("hostname", "host", "node", "nodename", "instance"))
+"""Labels of exporters and columns of tables that name the machine, in lower case; `instance` has a
+port behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,8 @@ def find_counters(
     """Find the traces that the counters of a file are of.
 
     Counters of a device belong to the trace that drives the device of that number, if only one
-    does or the labels of the counters name its host. Those without a number belong to all.
+    does and the file has only one host's, or the labels of the counters name its host. Those
+    without a number belong to all.
 
     Args:
         file: the counters.
@@ -79,19 +81,28 @@ def find_counters(
 def _owned(file: CounterFile, owners: Sequence[Owner]) -> list[tuple[int, Timeline]]:
     shared = Tally(t.counter.name for t in file.timelines if t.counter.device == ABSENT)
     known = [t for t in file.timelines if t.known and t.counter.semantics != "cumulative"]
-    return [(i, timeline) for timeline in known for i in _owners_of(timeline, owners, shared)]
+    hosts = frozenset().union(*map(_hosts, file.timelines))
+    return [(i, t) for t in known for i in _owners_of(t, owners, shared, len(hosts) > 1)]
 
 
-def _owners_of(timeline: Timeline, owners: Sequence[Owner], shared: Tally[str]) -> list[int]:
+def _hosts(timeline: Timeline) -> frozenset[str]:
+    """What the labels call the machine."""
+    labels = timeline.labels.items()
+    named = {text.partition(":")[0] for key, text in labels if key.casefold() in _HOST_LABELS}
+    return frozenset(named - {""})
+
+
+def _owners_of(
+    timeline: Timeline, owners: Sequence[Owner], shared: Tally[str], several_hosts: bool
+) -> list[int]:
     """Positions of those whose device or host a timeline is of."""
     device = timeline.counter.device
     if device == ABSENT:  # a host, or a device that the file does not number
         return [*range(len(owners))] if shared[timeline.counter.name] == 1 else []
     mine = [i for i, owner in enumerate(owners) if device in owner.devices]
-    if len(mine) < 2:
+    if len(mine) < 2 and not several_hosts:
         return mine
-    named = {timeline.labels.get(key, "").partition(":")[0] for key in _HOST_LABELS} - {""}
-    there = [i for i in mine if owners[i].host in named]
+    there = [i for i in mine if owners[i].host in _hosts(timeline)]
     return there if len(there) == 1 else []
 
 

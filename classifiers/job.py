@@ -8,7 +8,7 @@ import numpy as np
 from perfdiag.classifiers.bubbles import with_bubbles
 from perfdiag.classifiers.clocks import Clocks, align
 from perfdiag.classifiers.facts import RankFacts, SlowLink, Wait
-from perfdiag.classifiers.labels import PHRASES, Verdict, add_budgets, judge
+from perfdiag.classifiers.labels import PHRASES, Opinion, Verdict, add_budgets, judge
 from perfdiag.classifiers.links import CLEARLY, ENOUGH, SlowLinks, find_links
 from perfdiag.classifiers.rendezvous import Meetings, match
 from perfdiag.classifiers.waits import Waits, find_waits, split_timelines
@@ -82,9 +82,14 @@ class Job:
             total[leaf] = total.get(leaf, 0) + ns
         return {leaf: total[leaf] for leaf in LEAVES if total.get(leaf)}
 
-    def verdict(self, budget_ns: dict[str, int]) -> Verdict:
-        """What bounds the job, and who makes the others wait."""
-        verdict = judge(budget_ns, noun="job's time")
+    def verdict(self, budget_ns: dict[str, int], opinion: Opinion | None = None) -> Verdict:
+        """What bounds the job, and who makes the others wait.
+
+        Args:
+            budget_ns: of all ranks, waits charged.
+            opinion: of the classifier.
+        """
+        verdict = judge(budget_ns, noun="job's time", opinion=opinion)
         return replace(verdict, why=verdict.why + self._bubble(budget_ns) + self._blame())
 
     def _blame(self) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,6 +12,8 @@ from perfdiag.classifiers.diagnosis import Diagnose, Diagnosis
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.findings import Diagnosed, diagnose_rank
 from perfdiag.classifiers.job import gather
+from perfdiag.classifiers.learned import learned
+from perfdiag.classifiers.opinions import RankOpinions, form_opinions
 from perfdiag.classifiers.options import Options
 from perfdiag.classifiers.outcome import guarded_replay
 from perfdiag.classifiers.reading import Read
@@ -61,31 +64,39 @@ class Judge:
         read = self.beside.placed(read)
         job = gather([item.facts for item in read])
         named = options.time_range_ns is None and options.step_marker is None
-        done = [
-            _judged(item, facts, self.diagnoses, counters, named=named)
-            for item, facts, counters in zip(read, job.ranks, self.beside.found, strict=True)
-        ]
+        replay = guarded_replay(job)
+        opinions = form_opinions(job.ranks, replay, learned())
+        ranks = zip(read, job.ranks, self.beside.found, opinions, strict=True)
+        done = [_judged(_Rank(*rank), self.diagnoses, named=named) for rank in ranks]
         thresholds = report.Thresholds(
             sha256=fingerprint(self.diagnoses),
             config=options.config,
             overridden={name: dict(limits) for name, limits in options.thresholds.items()},
         )
-        return assemble(done, job, guarded_replay(job), skipped, thresholds, self.beside)
+        return assemble(done, job, replay, skipped, thresholds, self.beside)
 
 
-def _judged(
-    item: Read, facts: RankFacts, diagnoses: Diagnoses, counters: CounterRows, *, named: bool
-) -> Analysed:
-    """Judge and diagnose a rank by its facts, in which the job may have split its collectives.
+class _Rank(NamedTuple):
+    """A rank and what is known of it; the job may have split the collectives of its facts."""
+
+    item: Read
+    facts: RankFacts
+    counters: CounterRows
+    opinions: RankOpinions
+
+
+def _judged(rank: _Rank, diagnoses: Diagnoses, *, named: bool) -> Analysed:
+    """Judge and diagnose a rank.
 
     Slices that prove findings are named only where a query sees the same trace with the same steps.
     """
-    verdict = judge_rank(facts)
+    item, facts, counters, opinions = rank
+    verdict = judge_rank(facts, opinions)
     diagnosed = diagnose_rank(facts, diagnoses, verdict.unknown)
     found = (*facts.notices, *verdict.notices, *counters.notices)
     notices = (*item.recording.notices, *found)
     diagnosed = _with_slice_ids(diagnosed, item) if named else diagnosed
-    return Analysed(item.input, verdict, diagnosed, notices, item.engine, counters)
+    return Analysed(item.input, verdict, diagnosed, notices, item.engine, counters, opinions)
 
 
 def _with_slice_ids(diagnosed: Diagnosed, item: Read) -> Diagnosed:

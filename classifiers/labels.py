@@ -1,11 +1,33 @@
-"""Labels by rule: which class of resource bounds a window, and how sure that is."""
+"""Labels: which class of resource bounds a window, and how sure that is.
+
+This is where the rules and the learned classifier come together. The rules add up the budget of a
+window by class. They alone decide whether there is a verdict at all: what is not covered by records
+or speaks for no class is `unknown`, whatever the classifier thinks. Where there is one, the label
+is the classifier's most probable class and the confidence its calibrated probability. Where it is
+less sure than the risk that it promises allows, its answer stands only if the rules say the same;
+if not, the window is `unknown`. The rules' label is kept beside, and `model.disagrees` says where
+the two part.
+"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from perfdiag.trace_schemas.report import LABELS, LEAF_LABEL, LEAVES, Label, Totals
 
-__all__ = ["PHRASES", "Verdict", "add_budgets", "add_totals", "judge", "withheld"]
+__all__ = [
+    "CLASSES",
+    "PHRASES",
+    "Opinion",
+    "Verdict",
+    "add_budgets",
+    "add_totals",
+    "judge",
+    "withheld",
+]
 
 CLASSES: tuple[Label, ...] = LABELS[:-1]
 
@@ -13,8 +35,20 @@ DOUBTED = ("unclassified", "kernel_unclassified", "dependency", "profiler")
 """Leaves that speak for no class and might belong to any."""
 
 SHARPNESS = 2.0
-"""Probabilities go with the square of the shares: of two classes 2:1 apart the larger is right
-four times in five. A choice until the learned model replaces it."""
+"""Without the classifier probabilities go with the square of the shares: of two classes 2:1 apart
+the larger is right four times in five. A choice."""
+
+
+class Opinion(NamedTuple):
+    """What the learned classifier says of a window.
+
+    Attributes:
+        probabilities: (classes,) calibrated.
+        least: of the most probable class, from which on it answers.
+    """
+
+    probabilities: NDArray[np.float64]
+    least: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +61,7 @@ class Verdict:
         runner_up: the class with the second largest share, None where there is none.
         probabilities: of every label; they sum to 1.
         why: a sentence.
+        by_rules: what the budget alone says.
     """
 
     label: Label
@@ -34,18 +69,29 @@ class Verdict:
     runner_up: Label | None
     probabilities: dict[Label, float]
     why: str
+    by_rules: Label
 
 
-def judge(budget_ns: Mapping[str, int], *, noun: str = "step") -> Verdict:
-    """Label a window by the class that holds most of it.
+def judge(
+    budget_ns: Mapping[str, int], *, noun: str = "step", opinion: Opinion | None = None
+) -> Verdict:
+    """Label a window.
 
-    The label is the most probable one: `unknown` where what speaks for no class outweighs the
-    lead of the largest class, and always where that is most of the window.
+    By rule that is the class that holds most of it: `unknown` where what speaks for no class
+    outweighs the lead of the largest class, and always where that is most of the window.
 
     Args:
         budget_ns: nanoseconds by leaf; must sum to the window.
         noun: what the window is, for the sentence.
+        opinion: of the classifier, where it has one.
     """
+    rules = _by_rules(budget_ns, noun)
+    if opinion is None or rules.label == "unknown":
+        return rules
+    return _combined(rules, opinion, budget_ns, noun)
+
+
+def _by_rules(budget_ns: Mapping[str, int], noun: str) -> Verdict:
     window = sum(budget_ns.values())
     if not window:
         return withheld("It takes no time of its own.")
@@ -60,7 +106,36 @@ def judge(budget_ns: Mapping[str, int], *, noun: str = "step") -> Verdict:
     best = ranked[0] if probabilities[ranked[0]] > probabilities["unknown"] else "unknown"
     runner_up = next((c for c in ranked if c != best and shares[c] > 0), None)
     why = _sentence(budget_ns, window, noun, best)
-    return Verdict(best, probabilities[best], runner_up, probabilities, why)
+    return Verdict(best, probabilities[best], runner_up, probabilities, why, best)
+
+
+def _combined(rules: Verdict, opinion: Opinion, budget_ns: Mapping[str, int], noun: str) -> Verdict:
+    """The classifier's verdict, unless it is not sure enough to contradict the rules."""
+    first, second = np.argsort(-opinion.probabilities, kind="stable")[:2].tolist()
+    best, sure = CLASSES[first], float(opinion.probabilities[first])
+    probabilities: dict[Label, float] = {
+        label: float(p) for label, p in zip(CLASSES, opinion.probabilities, strict=True)
+    }
+    found = replace(
+        rules,
+        label=best,
+        confidence=sure,
+        runner_up=CLASSES[second],
+        probabilities=probabilities | {"unknown": 0.0},
+    )
+    if best == rules.label:
+        return found
+    if sure < opinion.least:
+        why = (
+            f"{rules.why} That would be {rules.label}; the classifier says {best}, but is only "
+            f"{sure:.0%} sure."
+        )
+        return replace(found, label="unknown", confidence=1.0 - sure, runner_up=best, why=why)
+    why = (
+        f"{_sentence(budget_ns, sum(budget_ns.values()), noun, best)} The budget alone would say "
+        f"{rules.label}; the classifier is {sure:.0%} sure that it is {best}."
+    )
+    return replace(found, why=why)
 
 
 def withheld(why: str, confidence: float = 1.0) -> Verdict:
@@ -68,7 +143,7 @@ def withheld(why: str, confidence: float = 1.0) -> Verdict:
     rest = (1.0 - confidence) / len(CLASSES)
     probabilities: dict[Label, float] = dict.fromkeys(CLASSES, rest)
     probabilities["unknown"] = confidence
-    return Verdict("unknown", confidence, None, probabilities, why)
+    return Verdict("unknown", confidence, None, probabilities, why, "unknown")
 
 
 def add_budgets(budgets: list[Mapping[str, int]]) -> dict[str, int]:

@@ -1,6 +1,7 @@
 """The report of a job, put together from what was found on its ranks."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.findings import Diagnosed
 from perfdiag.classifiers.job import Job
 from perfdiag.classifiers.labels import add_totals, withheld
+from perfdiag.classifiers.learned import learned
+from perfdiag.classifiers.opinions import RankOpinions, mean_opinion
 from perfdiag.classifiers.outcome import outcome
 from perfdiag.classifiers.replay import Replay
 from perfdiag.classifiers.roofs import roofline_row
@@ -33,6 +36,7 @@ class Analysed:
     notices: tuple[Notice, ...]
     engine: report.EngineInfo
     counters: CounterRows
+    opinions: RankOpinions
 
     @property
     def facts(self) -> RankFacts:
@@ -83,8 +87,17 @@ def assemble(
         collectives=_collectives(done, job),
         counters=beside.rows([item.facts.rank for item in done]),
         replay=found.replay,
-        model={},
+        model=_model(),
     )
+
+
+def _model() -> dict[str, Any]:
+    """Which classifier it was; empty where there is none."""
+    model = learned()
+    if model is None:
+        return {}
+    card = model.card
+    return {"sha256": card.sha256, "features": card.features, "least": card.least}
 
 
 def _collectives(done: list[Analysed], job: Job) -> list[report.Collective]:
@@ -141,6 +154,7 @@ def _rank(item: Analysed, offset_ns: int | None) -> report.Rank:
         rank=item.facts.rank,
         label=verdict.verdict.label,
         confidence=verdict.verdict.confidence,
+        by_rules=verdict.verdict.by_rules,
         why=verdict.verdict.why,
         totals_ns=verdict.totals,
         budget_ns=verdict.budget_ns,
@@ -164,13 +178,16 @@ def _job(done: list[Analysed], ranks: list[report.Rank], job: Job) -> report.Job
     if len(done) == 1:
         verdict = done[0].verdict.verdict
     elif judged:
-        verdict = job.verdict(job.charged([item.verdict.budget_ns for item in judged]))
+        budgets = [item.verdict.budget_ns for item in judged]
+        verdict = job.verdict(job.charged(budgets), mean_opinion([one.opinions for one in judged]))
     else:
-        verdict = withheld("No rank has a verdict: see the notices.")
+        why = done[0].verdict.verdict.why
+        verdict = withheld(f"No rank has a verdict. The first: {why}")
     return report.Job(
         label=verdict.label,
         confidence=verdict.confidence,
         runner_up=verdict.runner_up,
+        by_rules=verdict.by_rules,
         probabilities={str(k): v for k, v in verdict.probabilities.items()},
         culprit_rank=None if culprit is None else job.ranks[culprit].rank,
         why=verdict.why,

@@ -15,6 +15,7 @@ from perfdiag.profiler.simulator.families import (
 )
 from perfdiag.profiler.simulator.platform import Link, Platform
 from perfdiag.profiler.simulator.platforms import platform_named
+from perfdiag.profiler.simulator.program import Loader
 from perfdiag.profiler.simulator.spec import JobSpec
 from perfdiag.profiler.simulator.tape import Style
 
@@ -87,7 +88,12 @@ def _slower_links(platform: Platform, times: float) -> Platform:
 
 
 def _spec(spec: JobSpec) -> JobSpec:
-    return replace(spec, steps=_STEPS, optimizer="fused")
+    """With what all programs have in common.
+
+    Each of them begins with its trace, so that the first step waits for the first batch. Loaders
+    are quick, so that this is no finding in a trace that was cut short.
+    """
+    return replace(spec, steps=_STEPS, optimizer="fused", loader=Loader(workers=4, load_ns=20_000))
 
 
 PROGRAMS: Mapping[str, Program] = {

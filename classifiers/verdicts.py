@@ -10,7 +10,15 @@ import numpy as np
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.hotspots import Hotspots
 from perfdiag.classifiers.intervals import merge
-from perfdiag.classifiers.labels import Verdict, add_budgets, add_totals, judge, withheld
+from perfdiag.classifiers.labels import (
+    Opinion,
+    Verdict,
+    add_budgets,
+    add_totals,
+    judge,
+    withheld,
+)
+from perfdiag.classifiers.opinions import RankOpinions
 from perfdiag.classifiers.rank_utilisation import RankUtilisation, StepUtilisation, utilise
 from perfdiag.trace_schemas import report
 from perfdiag.trace_schemas.notices import Notice
@@ -47,8 +55,9 @@ class RankVerdict:
 
     @property
     def notices(self) -> tuple[Notice, ...]:
-        """Why there is no figure of what was judged."""
-        return () if self.used.problem is None else (self.used.problem,)
+        """Why there is no figure of what was judged, and where classifier and rules part."""
+        problem = self.used.problem
+        return (*([] if problem is None else [problem]), *_parted(self.steps))
 
     @property
     def unknown(self) -> tuple[Int64s, Int64s]:
@@ -59,21 +68,47 @@ class RankVerdict:
         return merge(*np.array(bounds, np.int64).reshape(-1, 2).T)
 
 
-def judge_rank(facts: RankFacts) -> RankVerdict:
+def _parted(steps: Sequence[report.Step]) -> list[Notice]:
+    parts: list[report.Step | report.Region] = [*steps]
+    parts += [region for step in steps for region in step.regions]
+    apart = [part for part in parts if part.label != part.by_rules]
+    if not apart:
+        return []
+    first = max(apart, key=lambda part: part.dur_ns)
+    message = (
+        f"In {len(apart)} of {len(parts)} steps and regions the classifier does not say what the "
+        f"budget alone would, such as {first.name!r}: {first.label}, not {first.by_rules}."
+    )
+    return [Notice("model.disagrees", "info", len(apart), message)]
+
+
+SILENT = RankOpinions({}, None, 0)
+
+WAITS = 0.05
+"""Of a rank's steps. Where it waits for others for longer its label comes from its own budget, in
+which waiting counts as collective: the classifier names what the late rank does. A choice."""
+
+
+def judge_rank(facts: RankFacts, opinions: RankOpinions = SILENT) -> RankVerdict:
     """Judge every step and region, and from the steps with a verdict the rank.
 
     Steps without a verdict are left out of the rank's totals, unless there are no others: their
     idle time is not idle time.
+
+    Args:
+        facts: of the rank.
+        opinions: of the classifier.
     """
-    regions = _regions_by_step(facts)
     spots = Hotspots.of(facts)
     used = utilise(facts)
-    steps = tuple(_step(facts, i, regions, spots, one) for i, one in enumerate(used.steps))
+    parts = _Parts(facts, _regions_by_step(facts), spots, opinions)
+    steps = tuple(_step(parts, i, one) for i, one in enumerate(used.steps))
     counted = [i for i, ok in enumerate(facts.trusted.tolist()) if ok]
     rest_on = counted or list(range(len(steps)))
     budget = add_budgets([steps[i].budget_ns for i in rest_on])
     totals = add_totals([steps[i].totals_ns for i in rest_on])
-    verdict = _rank_verdict(facts, budget, len(counted))
+    whole = None if _waits(facts) else opinions.whole
+    verdict = _rank_verdict(facts, budget, len(counted), whole)
     return RankVerdict(_with_dissent(verdict, steps), totals, budget, steps, spots.rank, used)
 
 
@@ -89,12 +124,19 @@ def _with_dissent(verdict: Verdict, steps: Sequence[report.Step]) -> Verdict:
     return replace(verdict, why=verdict.why + more)
 
 
-def _rank_verdict(facts: RankFacts, budget: dict[str, int], counted: int) -> Verdict:
+def _waits(facts: RankFacts) -> bool:
+    waited = sum(wait.time_ns for wait in facts.waits or ())
+    return waited > WAITS * facts.trusted_ns
+
+
+def _rank_verdict(
+    facts: RankFacts, budget: dict[str, int], counted: int, opinion: Opinion | None
+) -> Verdict:
     if not counted:
         return withheld(_reason(facts))
     if not facts.coverage.has_device:
         return withheld("A trace of the host alone: no device, so no verdict on device time.")
-    return judge(budget, noun="trace" if _whole(facts) else "steps")
+    return judge(budget, noun="trace" if _whole(facts) else "steps", opinion=opinion)
 
 
 def _whole(facts: RankFacts) -> bool:
@@ -106,17 +148,22 @@ def _reason(facts: RankFacts) -> str:
     return errors[0] if errors else "Too few device records for a verdict."
 
 
-def _step(
-    facts: RankFacts,
-    index: int,
-    regions: dict[int, list[int]],
-    spots: Hotspots,
-    used: StepUtilisation,
-) -> report.Step:
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What the parts of a rank are judged by; `regions`: rows by the ordinal of their step."""
+
+    facts: RankFacts
+    regions: dict[int, list[int]]
+    spots: Hotspots
+    opinions: RankOpinions
+
+
+def _step(parts: _Parts, index: int, used: StepUtilisation) -> report.Step:
+    facts = parts.facts
     steps, timeline = facts.model.steps, facts.timeline
     start, end = int(steps.ts_ns[index]), int(steps.end_ns[index])
     budget = timeline.budget(start, end)
-    verdict = _step_verdict(facts, index, budget)
+    verdict = _step_verdict(facts, index, budget, parts.opinions.of(start, end))
     ordinal = int(steps.ordinal[index])
     return report.Step(
         ordinal=ordinal,
@@ -129,23 +176,26 @@ def _step(
         label=verdict.label,
         confidence=verdict.confidence,
         runner_up=verdict.runner_up,
+        by_rules=verdict.by_rules,
         coverage=float(facts.coverage.steps[index]),
         why=verdict.why,
         totals_ns=timeline.totals(start, end),
         budget_ns=budget,
         mfu=used.mfu,
         hfu=used.hfu,
-        regions=[_region(facts, row, index, spots) for row in regions.get(ordinal, [])],
+        regions=[_region(parts, row, index) for row in parts.regions.get(ordinal, [])],
     )
 
 
-def _step_verdict(facts: RankFacts, index: int, budget: dict[str, int]) -> Verdict:
+def _step_verdict(
+    facts: RankFacts, index: int, budget: dict[str, int], opinion: Opinion | None
+) -> Verdict:
     if not facts.coverage.has_device:
         return withheld("No device in this trace.")
     if not facts.trusted[index]:
         share = facts.coverage.steps[index]
         return withheld(f"Device records are there for {share:.0%} of its launches.")
-    return judge(budget, noun="trace" if _whole(facts) else "step")
+    return judge(budget, noun="trace" if _whole(facts) else "step", opinion=opinion)
 
 
 def _regions_by_step(facts: RankFacts) -> dict[int, list[int]]:
@@ -155,12 +205,16 @@ def _regions_by_step(facts: RankFacts) -> dict[int, list[int]]:
     return rows
 
 
-def _region(facts: RankFacts, row: int, step: int, spots: Hotspots) -> report.Region:
+def _region(parts: _Parts, row: int, step: int) -> report.Region:
+    facts = parts.facts
     regions = facts.model.regions
     start, end = int(regions.ts_ns[row]), int(regions.end_ns[row])
     budget = facts.timeline.budget(start, end)
+    phase = regions.kind[row] == "phase"
+    opinion = parts.opinions.of(start, end) if phase else None
     doubted = not facts.trusted[step] or not facts.coverage.has_device
-    verdict = withheld("See its step.") if doubted else judge(budget, noun="region")
+    judged = judge(budget, noun="region", opinion=opinion)
+    verdict = withheld("See its step.") if doubted else judged
     return report.Region(
         kind=_KINDS[regions.kind[row]],
         name=regions.name[row],
@@ -168,6 +222,7 @@ def _region(facts: RankFacts, row: int, step: int, spots: Hotspots) -> report.Re
         dur_ns=end - start,
         label=verdict.label,
         confidence=verdict.confidence,
+        by_rules=verdict.by_rules,
         budget_ns=budget,
-        top=spots.regions[row],
+        top=parts.spots.regions[row],
     )

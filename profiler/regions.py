@@ -13,10 +13,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from perfdiag.profiler.links import launch_rows
 from perfdiag.profiler.nesting import nest
 from perfdiag.profiler.steps import Launched, Step
 from perfdiag.trace_schemas.host_ranges import classify_range, step_marker
-from perfdiag.trace_schemas.recording import ABSENT, Int32s, Int64s, Kind, Recording
+from perfdiag.trace_schemas.recording import ABSENT, Int32s, Int64s, Kind, Recording, Slices
 
 __all__ = ["Region", "find_regions"]
 
@@ -113,26 +114,49 @@ def _phase_marks(recording: Recording, steps: Sequence[Step]) -> list[_Mark]:
     Loader, optimizer and forward ranges say so themselves. Backward is what autograd's threads
     run; operators of the issuing thread before it are forward. Operators that no backward
     follows are forward only where the trace shows training elsewhere. Ranges of one phase are
-    one, unless the issuing thread runs operators between them: it accumulates gradients.
+    one, unless the issuing thread runs operators between them: it accumulates gradients, or a step
+    begins. Launches outside any operator count like operators: a phase does not go on in a graph
+    that is replayed after it.
     """
     slices = recording.slices
     hosts = np.flatnonzero(np.isin(slices.kind, (Kind.HOST_OP, Kind.ANNOTATION)))
     if not len(hosts):
         return []
     phase = _phase_by_name(recording)[slices.name[hosts]]
-    ops = _issued(recording, _issuing_lane(slices.lane[hosts], phase))
-    hosts, phase = hosts[phase != ""], phase[phase != ""]
+    lane, named = _issuing_lane(slices.lane[hosts], phase), phase != ""
+    ops = _issued(recording, lane, launches=bool(named.any()))
+    hosts, phase = hosts[named], phase[named]
     starts, ends = slices.ts_ns[hosts].tolist(), slices.end_ns[hosts].tolist()
-    return _fill(ops, steps, _merge(list(zip(starts, ends, phase.tolist(), strict=True)), ops))
+    spans = list(zip(starts, ends, phase.tolist(), strict=True))
+    return _fill(ops, steps, _merge(spans, ops, [step.host_ts_ns for step in steps]))
 
 
-def _issued(recording: Recording, lane: int) -> list[int]:
-    """Starts of the operators of a lane, in order; old traces write steps as operators too."""
+def _issued(recording: Recording, lane: int, *, launches: bool) -> list[int]:
+    """When the thread of a lane runs operators, in order, and launches outside of them if wanted.
+
+    A graph is replayed without an operator, so the call that starts its work tells that a phase is
+    over; where none is named it tells nothing. Old traces write steps as operators too.
+    """
     slices = recording.slices
     marker = np.array([step_marker(s) is not None for s in recording.strings] or [False])
-    mine = (slices.lane == lane) & (slices.kind == Kind.HOST_OP) & ~marker[slices.name]
-    starts: list[int] = np.sort(slices.ts_ns[mine]).tolist()
-    return starts
+    ops = (slices.lane == lane) & (slices.kind == Kind.HOST_OP) & ~marker[slices.name]
+    rows = np.flatnonzero(ops)
+    rows = rows[np.argsort(slices.ts_ns[rows], kind="stable")]
+    times = slices.ts_ns[rows]
+    if launches:
+        alone = _launches_outside(slices, lane, times, slices.end_ns[rows])
+        times = np.sort(np.concatenate((times, alone)))
+    issued: list[int] = times.tolist()
+    return issued
+
+
+def _launches_outside(slices: Slices, lane: int, starts: Int64s, ends: Int64s) -> Int64s:
+    """Times of a lane's calls that start device work outside the given ranges, in order."""
+    launch = launch_rows(slices)
+    calls = np.unique(launch[launch != ABSENT])
+    times = slices.ts_ns[calls[slices.lane[calls] == lane]]
+    until = np.maximum.accumulate(np.append(np.iinfo(np.int64).min, ends))
+    return np.asarray(times[until[np.searchsorted(starts, times, "right")] <= times], np.int64)
 
 
 def _issuing_lane(lane: Int32s, phase: NDArray[np.object_]) -> int:
@@ -150,23 +174,23 @@ def _phase_by_name(recording: Recording) -> NDArray[np.object_]:
 Span = tuple[int, int, str]
 
 
-def _merge(spans: list[Span], ops: list[int]) -> list[Span]:
+def _merge(spans: list[Span], ops: list[int], steps: list[int]) -> list[Span]:
     """Spans in order of start; those inside another, or following one of their own, joined."""
     merged: list[Span] = []
     for start, end, name in sorted(spans, key=lambda span: (span[0], -span[1])):
-        if merged and merged[-1][2] == name and _first(ops, merged[-1][1], start) == start:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]), name)
-        elif merged and end <= merged[-1][1]:
-            continue
-        else:
+        last = merged[-1] if merged else (start, start, "")
+        same_step = bisect_right(steps, last[0]) == bisect_right(steps, start)
+        if last[2] == name and same_step and _first(ops, last[1], start) == start:
+            merged[-1] = (last[0], max(end, last[1]), name)
+        elif not merged or end > last[1]:
             merged.append((start, end, name))
     return merged
 
 
-def _first(ops: list[int], begin: int, until: int) -> int:
-    """When the first operator between two times starts; the later time where there is none."""
-    at = bisect_left(ops, begin)
-    return min(ops[at], until) if at < len(ops) else until
+def _first(times: list[int], begin: int, until: int) -> int:
+    """The first of some times between two times; the later of these where there is none."""
+    at = bisect_left(times, begin)
+    return min(times[at], until) if at < len(times) else until
 
 
 def _fill(ops: list[int], steps: Sequence[Step], ranges: list[Span]) -> list[_Mark]:

@@ -209,7 +209,10 @@ class Hotspot(_Struct, frozen=True, kw_only=True):
 
 
 class Region(_Struct, frozen=True, kw_only=True):
-    """Part of a step. Regions of one kind partition their step. `top`: its longest work."""
+    """Part of a step. Regions of one kind partition their step.
+
+    `by_rules`: the label by its budget alone; `top`: its longest work.
+    """
 
     kind: Literal["phase", "annotation", "module"]
     name: str
@@ -217,6 +220,7 @@ class Region(_Struct, frozen=True, kw_only=True):
     dur_ns: Nanoseconds
     label: Label
     confidence: Share
+    by_rules: Label
     budget_ns: dict[str, Nanoseconds]
     top: list[Hotspot]
 
@@ -237,6 +241,7 @@ class Step(_Struct, frozen=True, kw_only=True):
     label: Label
     confidence: Share
     runner_up: Label | None
+    by_rules: Label
     coverage: Share
     why: str
     totals_ns: Totals
@@ -363,6 +368,7 @@ class Rank(_Struct, frozen=True, kw_only=True):
     rank: int | None
     label: Label
     confidence: Share
+    by_rules: Label
     why: str
     totals_ns: Totals
     budget_ns: dict[str, Nanoseconds]
@@ -380,6 +386,7 @@ class Job(_Struct, frozen=True, kw_only=True):
     label: Label
     confidence: Share
     runner_up: Label | None
+    by_rules: Label
     probabilities: dict[str, Share]
     culprit_rank: int | None
     why: str

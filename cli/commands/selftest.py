@@ -37,7 +37,9 @@ def selftest(
     ] = os.cpu_count() or 1,
     quiet: options.Quiet = False,
 ) -> None:
-    """Put known faults and damage into simulated jobs, and see whether they are found.
+    """Tell whether known faults are found on this machine.
+
+    They are put into simulated jobs, and damage into their traces.
 
     Exit codes: 0 all is as it should be, 1 something is wrong, 2 the test could not be run.
     """

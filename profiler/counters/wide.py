@@ -33,7 +33,18 @@ class Roles:
         "timestamp_ns",
     )
     device: tuple[str, ...] = ("index", "gpu", "gpu_id", "device", "entity")
-    labels: tuple[str, ...] = ("uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "xcp")
+    labels: tuple[str, ...] = (
+        "uuid",
+        "gpu_uuid",
+        "pci.bus_id",
+        "gpu_bus_id",
+        "xcp",
+        "hostname",
+        "host",
+        "node",
+        "nodename",
+        "instance",
+    )
 
 
 def read_wide(

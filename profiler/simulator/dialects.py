@@ -51,6 +51,8 @@ class Dialect:
         header: JSON of top-level keys; `device`: of what else a device's properties hold.
         calls: by role; see `call_role`.
         work: by `kernel`, `graph_kernel`, `copy` and `fill`.
+        operators: names of operators and of autograd's nodes by those that NVIDIA's have, where
+            they differ.
     """
 
     vendor: str
@@ -63,6 +65,12 @@ class Dialect:
     device: str
     calls: Mapping[str, CallText]
     work: Mapping[str, WorkText]
+    operators: Mapping[str, str]
+
+    def operator(self, name: str) -> str:
+        """Name of a range of the host, which may have the engine's in front: `engine: Node`."""
+        engine, colon, own = name.rpartition(": ")
+        return f"{engine}{colon}{self.operators.get(own, own)}"
 
     def stream_numbers(self, names: Iterable[str]) -> dict[str, int]:
         """Numbers of streams, which do not hang on the order in which they are used."""
@@ -88,6 +96,7 @@ def find_dialect(vendor: str) -> Dialect:
         device=table["device"],
         calls={role: CallText(*text) for role, text in table["calls"].items()},
         work={kind: WorkText(*text) for kind, text in table["work"].items()},
+        operators=table.get("operators", {}),
     )
 
 

@@ -10,9 +10,6 @@ from perfdiag.profiler.simulator.program import Copy
 
 __all__ = ["call_lines"]
 
-_RETURN_NS = 2_000
-"""A call that waits for what is done already: about this long on public traces."""
-
 
 _ARROW = '"cat":"ac2g","name":"ac2g"'
 
@@ -74,21 +71,17 @@ def _text(call: Called, scene: Scene) -> _Text:
 def _waits(calls: Sequence[Called], scene: Scene) -> Iterator[_Wait]:
     """PyTorch copies asynchronously and then waits for the stream, unless one call does both.
 
-    From and to pageable memory the copy itself lasts until the end.
+    From and to pageable memory the copy itself lasts until the end: nothing is left to wait for.
     """
     if "blocking_copy" in scene.dialect.calls:
         return
     correlation = max((call.correlation for call in calls), default=0)
     launch = round(scene.platform.launch_ns / scene.platform.host_speed)
     for row, call in enumerate(calls):
-        if isinstance(call.source, Copy) and call.source.blocking:
+        if isinstance(call.source, Copy) and call.source.blocking and call.source.pinned:
             correlation += 1
-            whole = call.end_ns - call.start_ns
-            copying = min(launch, whole // 2)
-            if not call.source.pinned:
-                copying = max(copying, whole - _RETURN_NS)
-            between = call.start_ns + copying
-            yield _Wait(row, between, call.end_ns, correlation)
+            copying = min(launch, (call.end_ns - call.start_ns) // 2)
+            yield _Wait(row, call.start_ns + copying, call.end_ns, correlation)
 
 
 def _wait_line(wait: _Wait, calls: Sequence[Called], linked: str, scene: Scene) -> str:

@@ -78,10 +78,8 @@ def _piece(source: Range, tid: int, scene: Scene) -> tuple[str, str]:
             said = f'"Fwd thread id":{int(_is_backward(source.name))},'
         if scene.options.shapes and source.name != DESCRIBES:
             said += _inputs(source.inputs)
-    head = (
-        f'{{"ph":"X","cat":"{category}","name":{json.dumps(source.name)},"pid":{scene.pid},'
-        f'"tid":{tid},"ts":'
-    )
+    name = json.dumps(scene.dialect.operator(source.name))
+    head = f'{{"ph":"X","cat":"{category}","name":{name},"pid":{scene.pid},"tid":{tid},"ts":'
     return head, said
 
 

@@ -163,9 +163,10 @@ def _host(row: _Row) -> _Host:
 def _intel() -> Platform:
     """One stack of an Intel Data Center GPU Max 1550, which PyTorch sees as a device.
 
-    Compute is what products reached on one stack, and links likewise
-    (https://docs.alcf.anl.gov/aurora/node-performance-overview/node-performance-overview/);
-    memory is half of the card's 3.2768 TB/s and 128 GB (Intel ARK, product 232873).
+    Compute is what products reached on one stack. The figures are those of ALCF's page on Aurora
+    (https://docs.alcf.anl.gov/aurora/node-performance-overview/node-performance-overview/) as
+    another web page quotes them, not read in the original. Memory is half of the card's
+    3.2768 TB/s and 128 GB (Intel ARK, product 232873). Links are choices: nobody's measurement.
     """
     row = _ROWS["max1550"]
     return Platform(

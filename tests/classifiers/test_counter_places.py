@@ -107,6 +107,28 @@ def test_two_ranks_with_one_number_are_told_apart_by_their_host(hosts: str, told
     assert [counters is not None for counters in placed.counters] == [False, told]
 
 
+TABLE_OF_HOSTS = "timestamp_ns,hostname,gpu_id,DCGM_FI_DEV_POWER_USAGE\n" + "".join(
+    f"{1_751_328_001_000_000_000 + 10_000_000 * i},{host},0,{power}\n"
+    for i in range(20)
+    for host, power in (("a", 100), ("b", 300))
+)
+
+
+@pytest.mark.parametrize(("host", "power"), [("a", 100), ("b", 300)])
+def test_a_table_of_several_hosts_gives_a_trace_those_of_its_own(host: str, power: float) -> None:
+    """Device 0 of host b is not the device 0 that the trace of host a drives."""
+    (counters,) = place(TABLE_OF_HOSTS, ranks=[_on_device_zero(rank())], hosts=host).counters
+    assert counters is not None
+    assert set(counters.tracks["power"].values.tolist()) == {power}
+
+
+def test_a_table_of_several_hosts_gives_nothing_to_a_trace_without_one() -> None:
+    """Which of the two devices it drove, nothing says."""
+    placed = place(TABLE_OF_HOSTS, ranks=[_on_device_zero(rank())])
+    assert placed.counters == [None]
+    assert kinds(placed) == ["counter.unmatched"]
+
+
 def _on_device_zero(facts: RankFacts) -> RankFacts:
     return replace(facts, timeline=replace(facts.timeline, device=0))
 

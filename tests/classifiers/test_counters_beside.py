@@ -164,7 +164,7 @@ def test_nsight_compute_tells_of_kernels_without_a_known_name(tmp_path: Path) ->
 @pytest.mark.parametrize("converted", [False, True])
 def test_ranges_of_cupti_in_the_trace_price_its_kernels(tmp_path: Path, converted: bool) -> None:
     """Instructions and traffic that were counted stand before what shapes say."""
-    counts = {f"smsp__sass_thread_inst_executed_op_f{op}_pred_on.sum": 0 for op in ("add", "mul")}
+    counts = {f"smsp__sass_thread_inst_executed_op_f{op}_pred_on.sum": 0.0 for op in ("add", "mul")}
     counts |= {"smsp__sass_thread_inst_executed_op_ffma_pred_on.sum": 5e9}
     for width in "hd":
         ops = (f"{width}{op}" for op in ("add", "mul", "fma"))

@@ -94,12 +94,12 @@ def test_version(perfdiag: Runner) -> None:
 
 
 def test_help_lists_commands_in_the_order_of_need(perfdiag: Runner) -> None:
-    """First the verdict and what it rests on, then questions of one's own, then files."""
+    """First the verdict and what it rests on, then questions of one's own, files, the test."""
     out = perfdiag("--help").out
     commands = [
         line.split()[0] for line in out.split("Commands:")[1].split("\n\n")[0].splitlines()[1:]
     ]
-    assert commands == ["analyze", "explain", "query", "features", "convert"]
+    assert commands == ["analyze", "explain", "query", "features", "convert", "selftest"]
 
 
 def test_help_does_not_cut_summaries(perfdiag: Runner) -> None:
@@ -126,7 +126,9 @@ def test_every_option_has_help_and_a_default(option: TyperOption) -> None:
     assert option.show_default or option.required or "--version" in option.opts
 
 
-@pytest.mark.parametrize("command", ["analyze", "explain", "query", "features", "convert"])
+@pytest.mark.parametrize(
+    "command", ["analyze", "explain", "query", "features", "convert", "selftest"]
+)
 def test_help_shows_defaults(perfdiag: Runner, command: str) -> None:
     """Each option of a command shows its default or that it must be given."""
     options = perfdiag(command, "--help").out.split("Options:")[1]

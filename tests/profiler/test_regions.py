@@ -198,6 +198,57 @@ def test_a_step_that_is_written_as_an_operator_is_no_part_of_forward() -> None:
     ]
 
 
+def replayed(b: KinetoBuilder) -> None:
+    with b.annotation("Optimizer.zero_grad#SGD.zero_grad", 5):
+        b.launch("fill", 20)
+    b.graph([(GEMM, 50), (GEMM, 50)])
+
+
+def test_a_graph_after_zero_grad_is_the_forward_pass_of_the_backward_that_follows() -> None:
+    """A replay runs no operator, and the optimizer ends with its range."""
+    b = KinetoBuilder()
+    for _ in range(2):
+        with b.step():
+            replayed(b)
+            backward(b)
+            optimizer(b)
+    assert names(found(b)[1], "phase", 1) == ["optimizer", "forward", "backward", "optimizer"]
+
+
+def test_a_graph_of_a_whole_step_is_no_phase() -> None:
+    """Nothing tells forward from backward in it; the gradients' zeroing is still the optimizer."""
+    b = KinetoBuilder()
+    for _ in range(2):
+        with b.step():
+            replayed(b)
+    assert names(found(b)[1], "phase", 1) == ["optimizer", "other"]
+
+
+def test_launches_alone_make_no_phases() -> None:
+    """Where no range is named and no operator recorded, nothing is known of phases."""
+    b = KinetoBuilder()
+    with b.step():
+        b.launch(GEMM, 50)
+    assert names(found(b)[1], "phase") == []
+
+
+def test_launches_inside_an_operator_do_not_cut_a_phase() -> None:
+    """The operator around a range of backward launches something after it: still backward."""
+    evaluate = "autograd::engine::evaluate_function: MmBackward0"
+    _, regions = found(
+        document(
+            step(0, 0, 100),
+            host("aten::mm", 5, 5),
+            host("my::backward_of_all", 18, 50),
+            host(evaluate, 20, 10),
+            call(1, 32),
+            host(evaluate, 40, 10),
+            kernel(GEMM, 60, 10, correlation=1),
+        )
+    )
+    assert names(regions, "phase") == ["other", "forward", "backward"]
+
+
 def test_what_follows_backward_before_the_optimizer_is_other() -> None:
     """Clipping gradients is neither."""
     b = KinetoBuilder()

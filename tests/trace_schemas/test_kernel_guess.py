@@ -70,7 +70,7 @@ GUESSED = [
     ("fa3_bwd_hd256_bf16", "attention"),
     ("rmsn_fwd_f16_vec4", "norm"),
     ("adamw8bit_update_fp32", "optimizer"),
-    ("emb_bag_bwd_bf16", "embedding"),
+    ("embedbag_bwd_bf16", "embedding"),
 ]
 
 

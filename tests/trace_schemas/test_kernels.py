@@ -16,6 +16,7 @@ from perfdiag.trace_schemas.kernels import (
     COLLECTIVE_OPS,
     FAMILIES,
     KernelClass,
+    classify_by_table,
     classify_kernel,
     classify_kernels,
 )
@@ -249,6 +250,51 @@ FAMILY = [
     ("my_own_thing", "other"),
 ]
 
+HELPER = "convolution_helper"
+MISLEADING = [
+    # a word within a longer word
+    ("ref_resampling_fwd", "resample"),
+    ("UnsortedSegmentSum_aicore_3", "index"),
+    ("TensorTensorOp", "elementwise"),
+    ("bitcast_transpose_fusion.kernel", "layout"),
+    # the format of a tensor is no operation
+    (
+        "void at::native::(anonymous namespace)::upsample_nearest2d_nhwc_out_frame<float>(P)",
+        "resample",
+    ),
+    ("void cudnn::ops::nhwcToFoldedNhwcKernel<__half, __half, float, true>(P)", "layout"),
+    ("void cudnn::ops::nhwcAddPaddingKernel<__half, __half, float, true>(P)", "layout"),
+    # statistics of a normalisation are no reduction of the user's
+    ("gen9_bnorm_bwd_reduce_stats", "norm"),
+    ("reusable_calc_mean", "norm"),
+    ("batch-norm-training.1", "norm"),
+    # helpers bear the name of what they help
+    ("void cudnn::gemm::computeOffsetsKernel(cudnn::gemm::ComputeOffsetsParams)", HELPER),
+    ("void cudnn::gemm::computeWgradOffsetsKernel(cudnn::gemm::WgradParams)", HELPER),
+    ("void cudnn::ops::dwconv_fprop_nhwc<half, 3, 1>", "depthwise_convolution"),
+    ("void conv2d_c1_k1_nhwc_kernel<float, float, float, 3, 1, 8, 3>(P)", "depthwise_convolution"),
+    ("turing_h1688cudnn_256x64_ldg8_relu_exp_small_nhwc_tn_v1", "convolution"),
+    ("MIOpenConvBwdB", "reduction"),
+    ("void ck_tile::kentry<64, 2, ck_tile::FmhaBwdOGradDotOKernel<X>>(P)", "attention_helper"),
+    ("reduce_segments", "attention_helper"),
+    # what a copy is called is also a part of any kernel
+    ("Tile_aicore_12", "copy"),
+    ("aten::split.Tensor-dtype_Float", "copy"),
+    ("my_gemm_tile", "gemm"),
+    ("softmax_split_fwd", "softmax"),
+    ("transp_tile32x32_f16", "layout"),
+    ("void cudnn::ops::op_tensor_kernel_alpha2_zero<float>(P)", "elementwise"),
+    # the last word decides among operators
+    ("void cub::DeviceSegmentedReduceKernel<Policy350, float*>(P)", "reduction"),
+    ("void at::native::distribution_elementwise_grid_stride_kernel<float, 4, X>(P)", "random"),
+    ("aten::clamp_min.out-dtype_Float", "elementwise"),
+    ("aten::where.self_out-dtype_Float", "elementwise"),
+    ("reduce-window.5", "pooling"),
+    ("void spRadix0032B::kernel1Mem<unsigned int, float, fftDirection_t>(P)", "fft"),
+    ("void aiter::reshape_and_cache_with_pertoken_quant_kernel<X>(P)", "kv_cache"),
+    ("SparseDenseMatmulWithMinibatching", "embedding"),
+]
+
 
 @pytest.mark.parametrize(("name", "op"), COLLECTIVES)
 def test_collectives_of_every_library_are_told_with_their_operation(name: str, op: str) -> None:
@@ -275,6 +321,18 @@ def test_families_are_told_by_name(name: str, family: str) -> None:
     """Kernels of each vendor fall into the family of what they compute."""
     found = classify_kernel(name)
     assert (found.kind, found.family, found.bound) == (Kind.KERNEL, family, FAMILIES[family])
+
+
+@pytest.mark.parametrize(("name", "family"), MISLEADING)
+def test_the_table_is_not_misled_by_a_part_of_a_name(name: str, family: str) -> None:
+    """The word that says what is computed decides, not one beside or inside it."""
+    assert classify_by_table(name).family == family
+
+
+def test_a_generic_word_in_an_own_name_decides_nothing() -> None:
+    """A tile, a part or a pack is what any kernel works on: the table leaves such names open."""
+    for name in ("_rank_of_tile", "head_pack_step", "part_split_two", "xyz_nhwc_step"):
+        assert classify_by_table(name).family == "other"
 
 
 def test_only_matrix_work_is_assumed_to_be_bound_by_arithmetic() -> None:

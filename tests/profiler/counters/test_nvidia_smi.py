@@ -39,6 +39,15 @@ def test_a_query_is_read(read: Read, by_name: ByName, noticed: Noticed) -> None:
     assert noticed(found) == {"counter.missing": 1, "clock.unanchored": 7}
 
 
+@pytest.mark.parametrize("column", ["hostname", "Hostname", "host", "node"])
+def test_a_table_of_several_hosts_keeps_their_devices_apart(read: Read, column: str) -> None:
+    """Two devices 0 are two timelines, which bear the names of their hosts."""
+    text = f"timestamp_ns,{column},gpu_id,DCGM_FI_DEV_POWER_USAGE\n"
+    text += f"{START_NS},a,0,100\n{START_NS},b,0,300\n"
+    found = {t.labels[column]: t.counter.values.tolist() for t in read(text).timelines}
+    assert found == {"a": [100], "b": [300]}
+
+
 def test_what_is_new_is_kept(read: Read) -> None:
     """A column outside the vocabulary keeps its name; one of text is named."""
     found = read(QUERY)

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -22,6 +23,8 @@ from perfdiag.profiler.simulator.events import (
     RankEvents,
     Window,
 )
+from perfdiag.profiler.simulator.families.convolutional import ConvolutionalSize
+from perfdiag.profiler.simulator.jobs import build_job
 from perfdiag.profiler.simulator.kineto import TraceOptions, kineto_json, write_job
 from perfdiag.profiler.simulator.platform import Noise, Platform
 from perfdiag.profiler.simulator.program import (
@@ -46,6 +49,7 @@ from perfdiag.profiler.simulator.program import (
     Tensor,
     Wait,
 )
+from perfdiag.profiler.simulator.spec import JobSpec
 from perfdiag.trace_schemas.report import Report, Totals
 
 Vendor = Literal["nvidia", "amd", "intel", "mtia"]
@@ -528,6 +532,29 @@ def test_vendors_have_calls_and_categories_of_their_own() -> None:
     mtia = Counter(e.get("cat") for e in document("mtia")["traceEvents"])
     assert mtia["mtia_ccp_events"] == len(run("mtia").ranks[0].device)
     assert not mtia["kernel"]
+
+
+def test_operators_are_those_of_the_vendors_library() -> None:
+    """PyTorch calls MIOpen on AMD, forward and backward; autograd's node says so too."""
+    spec = JobSpec(ConvolutionalSize(1, side=32, width=8), steps=1)
+    convolutional = build_job(spec)
+    found = {}
+    for vendor in ("nvidia", "amd"):
+        there = platform(vendor)
+        (events,) = simulate(convolutional, there, 3).ranks
+        trace = json.loads(kineto_json(events, convolutional, there, TraceOptions()))
+        names = Counter(e["name"] for e in events_of(trace, "cpu_op"))
+        found[vendor] = {n: c for n, c in names.items() if re.search("(?i)cudnn|miopen", n)}
+    engine = "autograd::engine::evaluate_function: "
+    assert set(found["amd"]) == {
+        "aten::miopen_convolution",
+        "aten::miopen_batch_norm",
+        "aten::miopen_batch_norm_backward",
+        "MiopenBatchNormBackward0",
+        f"{engine}MiopenBatchNormBackward0",
+    }
+    renamed = {re.sub("miopen", "cudnn", name): count for name, count in found["amd"].items()}
+    assert found["nvidia"] == {re.sub("Miopen", "Cudnn", n): c for n, c in renamed.items()}
 
 
 def test_annotations_are_drawn_on_streams() -> None:

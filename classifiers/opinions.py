@@ -1,0 +1,102 @@
+"""What the learned classifier says of the regions of a job."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perfdiag.classifiers.facts import RankFacts
+from perfdiag.classifiers.features import rank_features
+from perfdiag.classifiers.labels import Opinion
+from perfdiag.classifiers.learned import Learned
+from perfdiag.classifiers.replay import Replay
+from perfdiag.classifiers.replayed_windows import ReplayedWindows
+
+__all__ = ["RankOpinions", "form_opinions", "mean_opinion"]
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Window = tuple[int, int]
+
+ENOUGH = 30
+"""Pieces of device work in a step from which on the classifier is asked. It was trained on steps of
+50 and more, of which medians and shares say something; of fewer the rules know as much."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankOpinions:
+    """Of one rank.
+
+    Attributes:
+        regions: by start and end of a step or phase.
+        whole: of its steps with a verdict, weighted by their windows; None without any.
+        weight_ns: length of these windows.
+    """
+
+    regions: Mapping[Window, Opinion]
+    whole: Opinion | None
+    weight_ns: int
+
+    def of(self, start_ns: int, end_ns: int) -> Opinion | None:
+        """Of the step or phase of this window."""
+        return self.regions.get((start_ns, end_ns))
+
+
+def form_opinions(
+    ranks: Sequence[RankFacts], replay: Replay, model: Learned | None
+) -> list[RankOpinions]:
+    """Ask the classifier about all steps and phases of a job; without one nothing is said.
+
+    Args:
+        ranks: of the job.
+        replay: of it.
+        model: the classifier.
+    """
+    if model is None:
+        return [RankOpinions({}, None, 0) for _ in ranks]
+    windows: Sequence[ReplayedWindows | None] = replay.windows or [None] * len(ranks)
+    tables = [rank_features(facts, one) for facts, one in zip(ranks, windows, strict=True)]
+    found = []
+    for facts, table in zip(ranks, tables, strict=True):
+        shares, ends = model.probabilities(table), table.start_ns + table.dur_ns
+        spans = zip(table.start_ns.tolist(), ends.tolist(), strict=True)
+        least = model.card.least
+        step = np.searchsorted(facts.model.steps.ordinal, table.step)
+        asked = _like_training(facts)[step]
+        regions = {
+            span: Opinion(p, least)
+            for span, p, ok in zip(spans, shares, asked.tolist(), strict=True)
+            if ok
+        }
+        counted = np.array([kind == "step" for kind in table.kind], np.bool_)
+        counted &= facts.trusted[step]
+        whole = None
+        if asked[counted].all():
+            whole = _mean(shares[counted], table.dur_ns[counted], least)
+        found.append(RankOpinions(regions, whole, int(table.dur_ns[counted].sum())))
+    return found
+
+
+def _like_training(facts: RankFacts) -> Bools:
+    """(steps,) whether the classifier knows steps like it: with enough work, and really steps."""
+    steps = facts.model.steps
+    starts = np.sort(facts.model.work.ts_ns[facts.here])
+    count = np.searchsorted(starts, steps.end_ns) - np.searchsorted(starts, steps.ts_ns)
+    real = np.array([source != "whole" for source in steps.source], np.bool_)
+    return np.asarray((count >= ENOUGH) & real, np.bool_)
+
+
+def _mean(shares: Floats, dur_ns: NDArray[np.int64], least: float) -> Opinion | None:
+    weight = int(dur_ns.sum())
+    return None if not weight else Opinion(dur_ns @ shares / weight, least)
+
+
+def mean_opinion(ranks: Sequence[RankOpinions]) -> Opinion | None:
+    """Of a job: that of its ranks, weighted by their windows."""
+    said = [(one.whole, one.weight_ns) for one in ranks if one.whole is not None]
+    if not said:
+        return None
+    weight = sum(ns for _, ns in said)
+    shares = np.sum([opinion.probabilities * (ns / weight) for opinion, ns in said], axis=0)
+    return Opinion(shares, said[0][0].least)
