@@ -299,6 +299,8 @@ def loader_of(facts: RankFacts) -> Loader | None:
     if not len(rows):
         return None
     starts, ends = merge(hosts.ts_ns[rows], hosts.end_ns[rows])
+    if not len(starts):  # every batch was there at once: none took any time
+        return None
     length = ends - starts
     quick = min(int(length.min()), HANDED_OVER_NS)
     return Loader(lane, starts, ends, length > 2 * max(quick, 1), quick)

@@ -20,6 +20,7 @@ from perfdiag.trace_schemas.report import LABELS, LEAF_LABEL, LEAVES, Label, Tot
 
 __all__ = [
     "CLASSES",
+    "DOUBTED",
     "PHRASES",
     "Opinion",
     "Verdict",

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.features import rank_features
-from perfdiag.classifiers.labels import Opinion
+from perfdiag.classifiers.labels import DOUBTED, Opinion
 from perfdiag.classifiers.learned import Learned
 from perfdiag.classifiers.replay import Replay
 from perfdiag.classifiers.replayed_windows import ReplayedWindows
@@ -22,6 +22,9 @@ Window = tuple[int, int]
 ENOUGH = 30
 """Pieces of device work in a step from which on the classifier is asked. It was trained on steps of
 50 and more, of which medians and shares say something; of fewer the rules know as much."""
+
+DOUBT = 0.25
+"""Of a step that may speak for no class. In training next to nothing does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +82,17 @@ def form_opinions(
 
 
 def _like_training(facts: RankFacts) -> Bools:
-    """(steps,) whether the classifier knows steps like it: with enough work, and really steps."""
+    """(steps,) whether the classifier knows steps like it.
+
+    They have enough work, of which the budget leaves little in doubt, and are some of several.
+    """
     steps = facts.model.steps
     starts = np.sort(facts.model.work.ts_ns[facts.here])
     count = np.searchsorted(starts, steps.end_ns) - np.searchsorted(starts, steps.ts_ns)
-    real = np.array([source != "whole" for source in steps.source], np.bool_)
-    return np.asarray((count >= ENOUGH) & real, np.bool_)
+    doubt = facts.timeline.time_in(DOUBTED, (steps.ts_ns, steps.end_ns))
+    clear = doubt <= DOUBT * (steps.end_ns - steps.ts_ns)
+    several = len(steps.ts_ns) > 1 and "whole" not in steps.source
+    return np.asarray((count >= ENOUGH) & clear & several, np.bool_)
 
 
 def _mean(shares: Floats, dur_ns: NDArray[np.int64], least: float) -> Opinion | None:

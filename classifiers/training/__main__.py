@@ -13,14 +13,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from perfdiag.classifiers.learned import FOLDER
-from perfdiag.classifiers.training.domains import NEW, TRAIN
+from perfdiag.classifiers.training.domains import NEW, TRAIN, Split
 from perfdiag.classifiers.training.fit import fit
 from perfdiag.classifiers.training.model_file import write_model
-from perfdiag.classifiers.training.samples import samples_of_jobs
+from perfdiag.classifiers.training.samples import Samples, samples_of_jobs
+from perfdiag.classifiers.training.samples_file import read_samples, write_samples
 
-TRAIN_JOBS, TEST_JOBS = 400, 120
+TRAIN_JOBS, TEST_JOBS = 300, 100
 SEED = 0
-RISK = 0.05
+RISK = 0.03
 """Share of the answers on families left out that may be wrong; a choice."""
 
 
@@ -35,15 +36,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--test-jobs", type=int, default=TEST_JOBS, help="to try it on")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--output", type=Path, default=FOLDER, help="folder for the model")
+    parser.add_argument("--keep", type=Path, help="folder for the samples, taken if they are there")
     asked = parser.parse_args(arguments)
     seeds, tried = TRAIN.seeds(asked.jobs), NEW.seeds(asked.test_jobs)
-    train = samples_of_jobs(seeds, TRAIN.domain, workers=asked.workers, tell=_told("train"))
+    train = _samples(TRAIN, seeds, asked.workers, asked.keep)
     fitted = fit(train, SEED, RISK)
-    test = samples_of_jobs(tried, NEW.domain, workers=asked.workers, tell=_told("test"))
+    test = _samples(NEW, tried, asked.workers, asked.keep)
     card = write_model(
         asked.output, fitted, (train, TRAIN.describe(seeds)), (test, NEW.describe(tried)), RISK
     )
     sys.stdout.write(f"{card.sha256}: {card.metrics}\n")
+
+
+def _samples(split: Split, seeds: range, workers: int, keep: Path | None) -> Samples:
+    path = None if keep is None else keep / f"{split.name}-{len(seeds)}.npz"
+    if path is not None and path.exists():
+        return read_samples(path)
+    found = samples_of_jobs(seeds, split.domain, workers=workers, tell=_told(split.name))
+    if path is not None:
+        write_samples(path, found)
+    return found
 
 
 def _told(what: str) -> Callable[[int], None]:

@@ -37,7 +37,7 @@ def write_model(
         features=features_version(),
         least=fitted.least,
         risk=risk,
-        train=train[1] | _sizes(train[0]),
+        train=train[1] | _sizes(train[0]) | {"labels": _labels(train[0])},
         test=test[1] | _sizes(test[0]),
         metrics=_metrics(fitted, test[0]),
         settings=dict(SETTINGS),
@@ -54,6 +54,12 @@ def _sizes(samples: Samples) -> dict[str, Any]:
         "regions": len(samples.truth),
         "ambiguous": int(samples.ambiguous.sum()),
     }
+
+
+def _labels(samples: Samples) -> dict[str, int]:
+    """Regions by their true class, ambiguous ones apart."""
+    count = np.bincount(samples.truth[~samples.ambiguous], minlength=len(CLASSES))
+    return dict(zip(map(str, CLASSES), count.tolist(), strict=True))
 
 
 def answers(fitted: Fitted, samples: Samples) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -1,8 +1,9 @@
 """From a budget to a label: what bounds a window, and how sure that is."""
 
+import numpy as np
 import pytest
 
-from perfdiag.classifiers.labels import add_budgets, judge, withheld
+from perfdiag.classifiers.labels import Opinion, add_budgets, judge, withheld
 from perfdiag.trace_schemas.report import LABELS, LEAF_LABEL, LEAVES, Label
 
 CLEAR = [(leaf, label) for leaf, label in LEAF_LABEL.items() if label is not None]
@@ -104,3 +105,45 @@ def test_budgets_add_up_leaf_by_leaf() -> None:
     """In the order of the leaves, without those that are zero."""
     total = add_budgets([{"sync": 1, "input": 2}, {}, {"input": 3, "copy": 0}])
     assert list(total.items()) == [("input", 5), ("sync", 1)]
+
+
+def says(*probabilities: float, least: float = 0.6) -> Opinion:
+    """The classifier, in the order of the labels: compute, memory, collective, host."""
+    return Opinion(np.array(probabilities), least)
+
+
+def test_where_both_agree_the_confidence_is_the_classifiers() -> None:
+    """The label stands, the runner-up is the classifier's second."""
+    verdict = judge({"launch": 900, "copy": 100}, opinion=says(0.1, 0.05, 0.02, 0.83))
+    assert verdict.label == "host-bound"
+    assert verdict.confidence == pytest.approx(0.83)
+    assert (verdict.runner_up, verdict.by_rules) == ("compute-bound", "host-bound")
+
+
+def test_where_they_part_a_sure_classifier_decides_and_says_so() -> None:
+    """The rules' label stays beside it, and the sentence names both."""
+    verdict = judge({"memory_kernel": 600, "launch": 400}, opinion=says(0.02, 0.08, 0.0, 0.9))
+    assert (verdict.label, verdict.by_rules) == ("host-bound", "memory-bound")
+    assert "40% waiting for launches" in verdict.why
+    assert "budget alone would say memory-bound" in verdict.why
+
+
+def test_where_they_part_an_unsure_classifier_leaves_it_open() -> None:
+    """Half a chance against the rules is no answer, nor are the rules."""
+    verdict = judge({"memory_kernel": 600, "launch": 400}, opinion=says(0.0, 0.45, 0.0, 0.55))
+    assert (verdict.label, verdict.by_rules) == ("unknown", "memory-bound")
+    assert verdict.confidence == pytest.approx(0.45)
+    assert "only 55% sure" in verdict.why
+
+
+def test_an_unsure_classifier_that_agrees_is_no_reason_to_doubt() -> None:
+    """Two judges who say the same stand, with the lower confidence."""
+    verdict = judge({"memory_kernel": 600, "launch": 400}, opinion=says(0.0, 0.55, 0.0, 0.45))
+    assert verdict.label == "memory-bound"
+    assert verdict.confidence == pytest.approx(0.55)
+
+
+def test_what_is_not_covered_stays_unknown_whatever_the_classifier_says() -> None:
+    """It does not see what is missing."""
+    verdict = judge({"unclassified": 900, "launch": 100}, opinion=says(0.0, 0.0, 0.0, 1.0))
+    assert verdict.label == "unknown"

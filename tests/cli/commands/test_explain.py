@@ -52,3 +52,21 @@ def test_it_shows_thresholds_as_they_are_set(perfdiag: Runner, tmp_path: Path) -
     (tmp_path / "perfdiag.toml").write_text("[thresholds.gc_pause]\nshare = 0.25\n")
     (one,) = json.loads(perfdiag("explain", "gc_pause", "--format", "json").out)
     assert one["thresholds"]["share"]["value"] == 0.25
+
+
+def test_a_step_needs_its_trace(perfdiag: Runner) -> None:
+    """Wrong usage, and what is lacking."""
+    result = perfdiag("explain", "--step", "1")
+    assert (result.code, result.out) == (2, "")
+    assert "--step needs the trace" in result.err
+
+
+def test_a_step_is_explained(perfdiag: Runner) -> None:
+    """Probabilities, and the features that moved them, for people and for programs."""
+    demo = str(Path(__file__).parents[3] / "fixtures" / "demo.pftrace")
+    out = perfdiag("explain", demo, "--step", "1").out
+    assert "step ProfilerStep#1" in out
+    assert "twice as likely" in " ".join(out.split())
+    (step, *_) = json.loads(perfdiag("explain", demo, "--step", "1", "--format", "json").out)
+    assert sum(step["probabilities"].values()) == pytest.approx(1)
+    assert step["reasons"][0]["feature"]
