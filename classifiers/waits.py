@@ -2,8 +2,12 @@
 
 The rank that arrives last has the shortest collective: its length is the transfer, what the others
 take beyond it is their wait. A wait is charged to the late rank, leaf by leaf to what that rank
-needed longer for than the one that waits since both had last met. Ends of collectives coincide, so
-none of this compares the clocks of two ranks.
+needed longer for than the one that waits since both were last level. Ends of collectives coincide,
+so none of this compares the clocks of two ranks.
+
+Two ranks are level when a collective ends beside which neither had anything else to do. One that
+runs beside other work does not stop that: the one rank may have done what the other has yet to do,
+and waits for it in the next ones, which says nothing of why the other is behind.
 """
 
 from collections.abc import Sequence
@@ -116,6 +120,7 @@ def find_waits(ranks: Sequence[RankFacts], met: Meetings) -> Waits:
     count = len(ranks)
     charged, in_exchange = np.zeros((count, count, len(LEAVES))), np.zeros((count, count))
     exposed, exchange = _exposed(ranks, met), _exchanges(ranks, met)
+    alone = _end_alone(ranks, met)
     bubble = np.zeros(count, np.int64)
     pairwise = met.pairwise[met.meeting] if len(met.meeting) else np.zeros(0, bool)
     np.add.at(bubble, met.rank[pairwise], exposed[pairwise])
@@ -132,7 +137,7 @@ def find_waits(ranks: Sequence[RankFacts], met: Meetings) -> Waits:
                 found = _charge(charged, totals, met, (row, int(late)), (last, exposed[row]))
                 charged[waits] += found
                 in_exchange[waits] += found.sum(axis=1) * exchange[meeting]
-        _remember(last, met, rows)
+        _remember(last, met, rows[alone[rows]])
     return Waits(charged, in_exchange, bubble)
 
 
@@ -159,6 +164,18 @@ def _exposed(ranks: Sequence[RankFacts], met: Meetings) -> Int64s:
         length = (parts.end_ns - parts.start_ns).astype(np.float64)
         exposed[mine] = np.bincount(parts.interval, length, len(mine))
     return exposed
+
+
+def _end_alone(ranks: Sequence[RankFacts], met: Meetings) -> Bools:
+    """(n,) whether the rank has nothing else to do when a collective ends."""
+    alone = np.zeros(len(met.meeting), bool)
+    for position, facts in enumerate(ranks):
+        mine, timeline = met.rank == position, facts.timeline
+        at = np.searchsorted(timeline.edges_ns, met.end_ns[mine] - 1, "right") - 1
+        inside = (at >= 0) & (at < len(timeline.leaf))
+        leaf = timeline.leaf[np.where(inside, at, 0)]
+        alone[mine] = ~inside | np.isin(leaf, (WAIT, TRANSFER, UNSPLIT))
+    return alone
 
 
 class _Totals:
@@ -204,7 +221,7 @@ def _charge(
         totals: of all ranks.
         met: the meetings.
         rows: of the rank that waits and of the one that is late.
-        known: when each pair of ranks last met, and how much of the wait is exposed.
+        known: when each pair of ranks was last level, and how much of the wait is exposed.
     """
     last, exposed_ns = known
     (waits, late), (here, there) = met.rank[list(rows)], met.start_ns[list(rows)]
