@@ -13,7 +13,7 @@ docs:
 	$(PYTHON) docs/generate.py
 	$(PYTHON) docs/make_pictures.py
 
-# The learned classifier, from seeds alone: 15 minutes on two cores. One thread a process, since the
+# The learned classifier, from seeds alone, in some minutes on two cores. One thread a process, as the
 # processes are as many as the cores.
 model:
 	OMP_NUM_THREADS=1 $(PYTHON) -m perfdiag.classifiers.training

@@ -39,9 +39,13 @@ STAGES: Mapping[str, tuple[str, ...]] = {
     "SQL: make the model": ("profiler.model:prepare",),
     "SQL: fetch the model": ("profiler.model:read_model",),
     "facts and budget": ("classifiers.facts:derive_facts",),
+    "replay": ("classifiers.outcome:guarded_replay",),
+    "classifier": ("classifiers.opinions:form_opinions",),
     "verdicts": ("classifiers.verdicts:judge_rank",),
+    "diagnoses": ("classifiers.findings:diagnose_rank",),
     "fixes": ("classifiers.fixes:rank_fixes",),
-    "report": ("classifiers.analysis:_report",),
+    "savings": ("classifiers.savings:replay_savings",),
+    "report": ("classifiers.reporting:assemble",),
     "write JSON": ("cli.reporters.json:encode", "cli.output:write"),
 }
 """Stages in order, and the functions of perfdiag that are theirs."""

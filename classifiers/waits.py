@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from perfdiag.classifiers.budget import LEAF, Timeline
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.intervals import covered, cut, instants, merge
+from perfdiag.classifiers.pace import BY_DEVICE, BY_HOST, longer_ns
 from perfdiag.classifiers.rendezvous import Meetings
 from perfdiag.trace_schemas.recording import ABSENT, Int64s
 from perfdiag.trace_schemas.report import LEAVES
@@ -84,21 +85,28 @@ class Waits:
             that the second spent it in. The first with itself holds nothing.
         exchange_ns: (ranks, ranks) the part of it that the first waits in exchanges (all-to-all).
         bubble_ns: (ranks,) time that waits in transfers between two ranks, which is not charged.
+        longer_ns: (2, ranks, ranks) how much longer host, and device, of the second rank work
+            than those of the first.
     """
 
     charged_ns: Floats
     exchange_ns: Floats
     bubble_ns: Int64s
+    longer_ns: Floats
 
     @property
     def late_ns(self) -> Floats:
-        """(ranks, leaves) what all others wait for each rank, but for what it transferred.
+        """(ranks, leaves) what all others wait for each rank, as far as that rank is to blame.
 
         A transfer takes all members of a group as long: no rank is late by itself because of it.
+        Nor is one that comes later than the others, but works no longer than they do.
         """
-        late = self.charged_ns.sum(axis=0)
-        late[:, TRANSFER] = 0.0
-        return np.asarray(late, np.float64)
+        late = self.charged_ns.copy()
+        late[:, :, TRANSFER] = 0.0
+        for leaves, longer in zip((BY_HOST, BY_DEVICE), self.longer_ns, strict=True):
+            waited = late[:, :, leaves].sum(axis=2)
+            late[:, :, leaves] *= np.minimum(1.0, longer / np.maximum(waited, 1.0))[:, :, None]
+        return np.asarray(late.sum(axis=0), np.float64)
 
     def with_slow_link(self, rank: int, neighbours: Sequence[int]) -> "Waits":
         """The same with waits for transfers charged to the rank whose link is slow.
@@ -138,7 +146,7 @@ def find_waits(ranks: Sequence[RankFacts], met: Meetings) -> Waits:
                 charged[waits] += found
                 in_exchange[waits] += found.sum(axis=1) * exchange[meeting]
         _remember(last, met, rows[alone[rows]])
-    return Waits(charged, in_exchange, bubble)
+    return Waits(charged, in_exchange, bubble, longer_ns(ranks))
 
 
 def _exchanges(ranks: Sequence[RankFacts], met: Meetings) -> Bools:
@@ -175,7 +183,15 @@ def _end_alone(ranks: Sequence[RankFacts], met: Meetings) -> Bools:
         inside = (at >= 0) & (at < len(timeline.leaf))
         leaf = timeline.leaf[np.where(inside, at, 0)]
         alone[mine] = ~inside | np.isin(leaf, (WAIT, TRANSFER, UNSPLIT))
+        alone[mine] &= ~_beside_others(met.start_ns[mine], met.end_ns[mine])
     return alone
+
+
+def _beside_others(start_ns: Int64s, end_ns: Int64s) -> Bools:
+    """(n,) whether another one has begun when each ends, and is not done."""
+    begun = np.searchsorted(np.sort(start_ns), end_ns, "left")
+    done = np.searchsorted(np.sort(end_ns), end_ns, "right")
+    return np.asarray(begun > done, np.bool_)
 
 
 class _Totals:

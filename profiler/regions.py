@@ -13,11 +13,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from perfdiag.profiler.links import launch_rows
 from perfdiag.profiler.nesting import nest
 from perfdiag.profiler.steps import Launched, Step
+from perfdiag.trace_schemas.apis import classify_api
 from perfdiag.trace_schemas.host_ranges import classify_range, step_marker
-from perfdiag.trace_schemas.recording import ABSENT, Int32s, Int64s, Kind, Recording, Slices
+from perfdiag.trace_schemas.recording import ABSENT, Int32s, Int64s, Kind, Recording
 
 __all__ = ["Region", "find_regions"]
 
@@ -115,8 +115,8 @@ def _phase_marks(recording: Recording, steps: Sequence[Step]) -> list[_Mark]:
     run; operators of the issuing thread before it are forward. Operators that no backward
     follows are forward only where the trace shows training elsewhere. Ranges of one phase are
     one, unless the issuing thread runs operators between them: it accumulates gradients, or a step
-    begins. Launches outside any operator count like operators: a phase does not go on in a graph
-    that is replayed after it.
+    begins. Replays of graphs outside any operator count like operators: a phase does not go on in
+    what is replayed after it.
     """
     slices = recording.slices
     hosts = np.flatnonzero(np.isin(slices.kind, (Kind.HOST_OP, Kind.ANNOTATION)))
@@ -124,18 +124,18 @@ def _phase_marks(recording: Recording, steps: Sequence[Step]) -> list[_Mark]:
         return []
     phase = _phase_by_name(recording)[slices.name[hosts]]
     lane, named = _issuing_lane(slices.lane[hosts], phase), phase != ""
-    ops = _issued(recording, lane, launches=bool(named.any()))
+    ops = _issued(recording, lane, replays=bool(named.any()))
     hosts, phase = hosts[named], phase[named]
     starts, ends = slices.ts_ns[hosts].tolist(), slices.end_ns[hosts].tolist()
     spans = list(zip(starts, ends, phase.tolist(), strict=True))
     return _fill(ops, steps, _merge(spans, ops, [step.host_ts_ns for step in steps]))
 
 
-def _issued(recording: Recording, lane: int, *, launches: bool) -> list[int]:
-    """When the thread of a lane runs operators, in order, and launches outside of them if wanted.
+def _issued(recording: Recording, lane: int, *, replays: bool) -> list[int]:
+    """When the thread of a lane runs operators, in order, and replays graphs outside of them.
 
-    A graph is replayed without an operator, so the call that starts its work tells that a phase is
-    over; where none is named it tells nothing. Old traces write steps as operators too.
+    A graph is replayed without an operator, so the call tells that a phase is over; where none is
+    named it tells nothing. Old traces write steps as operators too.
     """
     slices = recording.slices
     marker = np.array([step_marker(s) is not None for s in recording.strings] or [False])
@@ -143,18 +143,19 @@ def _issued(recording: Recording, lane: int, *, launches: bool) -> list[int]:
     rows = np.flatnonzero(ops)
     rows = rows[np.argsort(slices.ts_ns[rows], kind="stable")]
     times = slices.ts_ns[rows]
-    if launches:
-        alone = _launches_outside(slices, lane, times, slices.end_ns[rows])
+    if replays:
+        alone = _replays_outside(recording, lane, times, slices.end_ns[rows])
         times = np.sort(np.concatenate((times, alone)))
     issued: list[int] = times.tolist()
     return issued
 
 
-def _launches_outside(slices: Slices, lane: int, starts: Int64s, ends: Int64s) -> Int64s:
-    """Times of a lane's calls that start device work outside the given ranges, in order."""
-    launch = launch_rows(slices)
-    calls = np.unique(launch[launch != ABSENT])
-    times = slices.ts_ns[calls[slices.lane[calls] == lane]]
+def _replays_outside(recording: Recording, lane: int, starts: Int64s, ends: Int64s) -> Int64s:
+    """Times of a lane's calls that replay graphs outside the given ranges, which are in order."""
+    slices = recording.slices
+    graph = np.array([classify_api(s) == "graph_launch" for s in recording.strings] or [False])
+    calls = (slices.lane == lane) & (slices.kind == Kind.RUNTIME) & graph[slices.name]
+    times = slices.ts_ns[calls]
     until = np.maximum.accumulate(np.append(np.iinfo(np.int64).min, ends))
     return np.asarray(times[until[np.searchsorted(starts, times, "right")] <= times], np.int64)
 

@@ -124,7 +124,7 @@ def pointwise(
 
 def _base(name: str) -> str:
     base = name.rpartition("::")[2]
-    return base if base.startswith("_") and base.endswith("_") else base.removesuffix("_")
+    return base if base.startswith("__") else base.removesuffix("_")
 
 
 def _pointwise(shapes: Shapes, _: str) -> Cost:

@@ -19,7 +19,9 @@ from perfdiag.classifiers.training.model_file import write_model
 from perfdiag.classifiers.training.samples import Samples, samples_of_jobs
 from perfdiag.classifiers.training.samples_file import read_samples, write_samples
 
-TRAIN_JOBS, TEST_JOBS = 300, 100
+__all__ = ["main"]
+
+TRAIN_JOBS, TEST_JOBS = 220, 80
 SEED = 0
 RISK = 0.03
 """Share of the answers on families left out that may be wrong; a choice."""

@@ -224,16 +224,16 @@ def test_a_graph_of_a_whole_step_is_no_phase() -> None:
     assert names(found(b)[1], "phase", 1) == ["optimizer", "other"]
 
 
-def test_launches_alone_make_no_phases() -> None:
+def test_replays_alone_make_no_phases() -> None:
     """Where no range is named and no operator recorded, nothing is known of phases."""
     b = KinetoBuilder()
     with b.step():
-        b.launch(GEMM, 50)
+        b.graph([(GEMM, 50)])
     assert names(found(b)[1], "phase") == []
 
 
-def test_launches_inside_an_operator_do_not_cut_a_phase() -> None:
-    """The operator around a range of backward launches something after it: still backward."""
+def test_replays_inside_an_operator_do_not_cut_a_phase() -> None:
+    """The operator around a range of backward replays a graph after it: still backward."""
     evaluate = "autograd::engine::evaluate_function: MmBackward0"
     _, regions = found(
         document(
@@ -241,7 +241,7 @@ def test_launches_inside_an_operator_do_not_cut_a_phase() -> None:
             host("aten::mm", 5, 5),
             host("my::backward_of_all", 18, 50),
             host(evaluate, 20, 10),
-            call(1, 32),
+            call(1, 32, name="cudaGraphLaunch"),
             host(evaluate, 40, 10),
             kernel(GEMM, 60, 10, correlation=1),
         )
