@@ -221,7 +221,8 @@ def _edge_parts(program: Program, facts: RankFacts, position: int) -> Iterator[_
 def _waits(program: Program, facts: RankFacts, position: int) -> _Part:
     """Edges on which a thread waits for the device, with the idle time that follows.
 
-    If it does not wait it goes on as much earlier as it has waited.
+    If it does not wait it goes on as much earlier as it has waited. Where the device idles under no
+    blocking call but for want of launches that come too late, those come too late because of it.
     """
     graph, nodes = program.graph, program.nodes
     blocked = nodes.kind == NodeKind.BLOCKED
@@ -237,4 +238,4 @@ def _waits(program: Program, facts: RankFacts, position: int) -> _Part:
     gap_end = np.append(ends, np.iinfo(np.int64).min)[at]
     idle = np.append(starts, np.iinfo(np.int64).max)[at] <= until
     end = np.where(idle, gap_end, until)
-    return _Part(("sync",), edges, until, end, until - began, edges=True)
+    return _Part(HOST, edges, until, end, until - began, edges=True)

@@ -24,9 +24,16 @@ PARTS = (0.25, 0.5, 0.75)
 PART = 0.1
 """Of what others wait for a rank, that a leaf must be charged with to be a cause; a choice."""
 
+SHARED = [LEAF[f"collective_{part}"] for part in ("transfer", "wait", "unsplit")]
+"""Leaves in which a rank is no longer than the others by itself."""
+
 LEAST_ERROR = 0.005
 """Of a step that a replay with a change is taken to be off at least: the best median error that is
 published for one is 0.48 % (ByteDance's public jobs, arXiv 2505.05713)."""
+
+CHANGED = 0.1
+"""Of what a change saves that its replay is off besides; a choice: nobody has seen the changed job,
+and what else changes with it is not known."""
 
 INTERVAL = (6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83, 1.81, 1.65)
 """Standard errors on either side that hold 90 %: Student's t for 1 to 10 degrees of freedom, and
@@ -131,41 +138,44 @@ class _Changes:
 
     def of(self, concerns: Sequence[Concern]) -> Levels:
         """What a fix changes on all ranks."""
-        balanced = self._balanced(concerns)
-        low, mid, high = list(balanced), list(balanced), list(balanced)
+        low, mid, high = self._balanced(concerns)
         for position, share in concerns:
             found = self._effects[position].changes(share, self._slowdown)
             for made, more in zip((low, mid, high), found, strict=True):
                 made += more
         return low, mid, high
 
-    def _balanced(self, concerns: Sequence[Concern]) -> list[Change]:
+    def _balanced(self, concerns: Sequence[Concern]) -> Levels:
         """Ranks for which others wait take no longer than those, in the middle."""
         verbs = {one.verb for _, share in concerns for one in share.finding.claims}
+        found: Levels = ([], [], [])
         if self._waits is None or "rebalance" not in verbs:
-            return []
+            return found
         waiting = [position for position, _ in concerns]
-        found: list[Change] = []
         for late, effects in enumerate(self._effects):
             others = [i for i in waiting if i != late]
             steps = [max(1, int(self._effects[i].facts.trusted.sum())) for i in others]
             charged = self._waits.charged_ns[others, late] / np.array(steps).reshape(-1, 1)
             if charged.any():
-                found += effects.rebalanced(self._excess(late, np.median(charged, axis=0)))
+                excess = self._excess(late, np.median(charged, axis=0))
+                for made, ns in zip(found, excess, strict=True):
+                    made += effects.rebalanced(ns)
         return found
 
     def _excess(self, late: int, charged_ns: Floats) -> Floats:
-        """(leaves,) how much longer a late rank takes than the others, in all of its steps.
+        """(3, leaves) how much longer a late rank takes than the others, in all of its steps.
 
-        What others wait for it is only what nothing hides; in leaves that this points at, it takes
-        as much longer as its own time there exceeds that of the others, in the middle.
+        What others wait for it, the least, is only what nothing hides. In leaves that this points
+        at, it takes as much longer as its own time there exceeds that of the others, in the middle;
+        at most it does so in all leaves that are its own.
         """
         steps = np.array([max(1, int(one.facts.trusted.sum())) for one in self._effects])
         own = np.stack([one.own_ns for one in self._effects]) / steps[:, None]
         longer = own[late] - np.median(np.delete(own, late, axis=0), axis=0)
         told = charged_ns >= PART * charged_ns.sum()
-        told[LEAF["collective_transfer"]] = False
-        excess = np.where(told, np.maximum(charged_ns, longer), 0.0)
+        longer = np.maximum(charged_ns, longer)
+        excess = np.stack((np.where(told, charged_ns, 0.0), np.where(told, longer, 0.0), longer))
+        excess[:, SHARED] = 0.0
         return np.asarray(excess * steps[late], np.float64)
 
 
@@ -200,7 +210,7 @@ class _Bench:
     def _saving(self, windows: Sequence[Int64s], positions: Sequence[int], least: float) -> Saving:
         low, likely, high, *parts = self._saved(windows, self._everywhere)
         own = self._saved([one[1:2] for one in windows], positions)[0]
-        doubt = self._doubt(windows)
+        doubt = float(np.hypot(self._doubt(windows), CHANGED * max(high, likely)))
         return Saving(
             max(0.0, likely),
             max(0.0, min(low, likely) - doubt),

@@ -181,8 +181,9 @@ def _end_alone(ranks: Sequence[RankFacts], met: Meetings) -> Bools:
         mine, timeline = met.rank == position, facts.timeline
         at = np.searchsorted(timeline.edges_ns, met.end_ns[mine] - 1, "right") - 1
         inside = (at >= 0) & (at < len(timeline.leaf))
-        leaf = timeline.leaf[np.where(inside, at, 0)]
-        alone[mine] = ~inside | np.isin(leaf, (WAIT, TRANSFER, UNSPLIT))
+        busy = np.zeros(len(at), bool)
+        busy[inside] = ~np.isin(timeline.leaf[at[inside]], (WAIT, TRANSFER, UNSPLIT))
+        alone[mine] = ~busy
         alone[mine] &= ~_beside_others(met.start_ns[mine], met.end_ns[mine])
     return alone
 

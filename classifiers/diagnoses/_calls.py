@@ -48,17 +48,27 @@ class Stalls(NamedTuple):
         under: the times of the calls in which the device waits for a launch.
         refill: from the end of a call under which the device ran dry until work arrives again.
         lost_ns: (steps,) idle time in both.
+        calls: their times; `threads`: those that launch work.
     """
 
     under: Intervals
     refill: Intervals
     lost_ns: Int64s
+    calls: Intervals
+    threads: list[int]
 
     def claims(self, least: float) -> list[Claim]:
-        """Claims: at least this share of the time under the calls, perhaps all that follows."""
+        """Claims: at least this share of the time under the calls, perhaps all that follows.
+
+        At most the calls go also where a queue of launches hides them, which then lasts longer.
+        """
+        gone = claim(
+            self.calls, HOST_IDLE, low=0.0, mid=0.0, high=1.0, verb="remove", threads=self.threads
+        )
         return [
             claim(self.under, HOST_IDLE, low=least, high=1.0),
-            claim(self.refill, HOST_IDLE, low=0.0, high=1.0),
+            claim(self.refill, HOST_IDLE, low=0.0, high=1.0, verb="detach"),
+            gone,
         ]
 
 
@@ -76,7 +86,8 @@ def stalls(facts: RankFacts, union: Intervals, steps: Bools) -> Stalls:
     left = np.minimum(union[1][call], ends[dry])
     under = _in_steps(facts, held_up(facts, union), steps)
     refill = _in_steps(facts, (left, ends[dry]), steps)
-    return Stalls(under, refill, leaf_in(facts, joined(under, refill), *HOST_IDLE))
+    lost = leaf_in(facts, joined(under, refill), *HOST_IDLE)
+    return Stalls(under, refill, lost, _in_steps(facts, union, steps), issuing_lanes(facts))
 
 
 def _in_steps(facts: RankFacts, intervals: Intervals, steps: Bools) -> Intervals:

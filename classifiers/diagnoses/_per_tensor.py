@@ -82,21 +82,54 @@ def time_of(facts: RankFacts, chosen: Bools, idle: Intervals) -> Int64s:
 
 
 def one_by_one(
-    facts: RankFacts, chosen: Bools, idle: Intervals, limits: Limits, fused: ArrayLike
+    facts: RankFacts,
+    chosen: Bools,
+    group: Int64s,
+    idle: Intervals,
+    limits: Limits,
+    fused: ArrayLike,
 ) -> list[Claim]:
     """What one kernel over all tensors saves of many small ones.
 
     Args:
         facts: the rank.
         chosen: (work,) the small ones.
+        group: (work,) what belongs together.
         idle: where the device waits for their launches, see `spans`.
         limits: with `fixed` and `launches`.
-        fused: share of each kernel's time, or of all, that is saved at best.
+        fused: share of the traffic of each kernel, or of all, that is saved at best.
     """
-    work = facts.model.work
-    low = np.minimum(limits["fixed"] / np.maximum(facts.length_ns[chosen], 1), 1.0)
+    work, length = facts.model.work, np.maximum(facts.length_ns[chosen], 1)
+    low = np.minimum(limits["fixed"] / length, 1.0)
+    most = np.minimum(max(limits["fixed"], _shortest_ns(length)) / length, 1.0)
     kernels = (work.ts_ns[chosen], work.end_ns[chosen])
+    loops, threads = _loops(facts, chosen, group)
+    launches = limits["launches"]
     return [
-        claim(kernels, ["memory_kernel"], low=low, high=np.maximum(low, fused)),
-        claim(idle, LAUNCHING, low=limits["launches"], high=1.0),
+        claim(kernels, ["memory_kernel"], low=low, high=most + (1.0 - most) * np.asarray(fused)),
+        claim(loops, LAUNCHING, low=launches, high=1.0, verb="remove", threads=threads),
+        claim(idle, LAUNCHING, low=launches, high=1.0),
     ]
+
+
+def _loops(facts: RankFacts, chosen: Bools, group: Int64s) -> tuple[Intervals, list[int]]:
+    """From the first launch to the last one of each group on a thread; and the threads."""
+    work = facts.model.work
+    rows = np.flatnonzero(chosen & (work.launch_id != ABSENT))
+    lanes, lane = np.unique(work.launch_lane[rows], return_inverse=True)
+    _, at = np.unique(np.stack((group[rows], lane)), axis=1, return_inverse=True)
+    begin = np.full(at.max(initial=-1) + 1, np.iinfo(np.int64).max)
+    end = np.zeros(len(begin), np.int64)
+    np.minimum.at(begin, at.ravel(), work.launch_ts_ns[rows])
+    np.maximum.at(end, at.ravel(), work.launch_end_ns[rows])
+    threads: list[int] = lanes.tolist()
+    return merge(begin, end), threads
+
+
+SHORTEST = 5
+"""Per cent of the kernels of an optimiser that are as short as any: those on biases and norms."""
+
+
+def _shortest_ns(length_ns: Int64s) -> float:
+    """What a kernel over one tensor takes on this device whatever its size."""
+    return float(np.percentile(length_ns, SHORTEST)) if len(length_ns) else 0.0

@@ -87,7 +87,8 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     if not norms.any():
         return DIAGNOSIS.quiet("No run of norms lies between backward and an optimiser's step.")
     chosen = norms | _scalings(facts, norms, limits)
-    idle = spans(facts, chosen, _awaiting(facts))
+    group = _awaiting(facts)
+    idle = spans(facts, chosen, group)
     time = time_of(facts, chosen, idle)
     share = share_of(facts, time)
     if share < limits["share"]:
@@ -98,7 +99,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
         f"{int((chosen & ~norms).sum())} scale them; with the idle times between they take "
         f"{spell(per_step(facts, time))} of a step ({share:.0%}). " + worst.launches()
     )
-    return DIAGNOSIS.fires(why, one_by_one(facts, chosen, idle, limits, 0.0), [worst.proof])
+    return DIAGNOSIS.fires(why, one_by_one(facts, chosen, group, idle, limits, 0.0), [worst.proof])
 
 
 def _norms(facts: RankFacts, limits: Limits) -> Bools:

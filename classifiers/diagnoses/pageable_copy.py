@@ -31,6 +31,7 @@ import numpy as np
 from perfdiag.classifiers.claims import claim
 from perfdiag.classifiers.diagnoses._copies import after_copies, blocking, to_device
 from perfdiag.classifiers.diagnoses._shared import (
+    HOST_IDLE,
     ask,
     count_of,
     leaf_in,
@@ -77,7 +78,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     if not here.any():
         return DIAGNOSIS.quiet("No copy from or to pageable memory, none by a blocking call.")
     copies, refills = union_of(work, here), after_copies(facts, here & to_device(facts))
-    exposed = leaf_in(facts, copies, "copy") + leaf_in(facts, refills, "sync")
+    exposed = leaf_in(facts, copies, "copy") + leaf_in(facts, refills, *HOST_IDLE)
     share = share_of(facts, exposed)
     if share < limits["share"]:
         return DIAGNOSIS.quiet(f"Blocking copies hold up the device for {share:.1%} of the time.")
@@ -92,7 +93,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     )
     claims = [
         claim(copies, ["copy"], low=limits["pinned"], high=1.0),
-        claim(refills, ["sync"], low=0.0, high=1.0, verb="detach"),
+        claim(refills, HOST_IDLE, low=0.0, high=1.0, verb="detach"),
     ]
     return DIAGNOSIS.fires(
         why, claims, [ask("ns", total, "perfdiag_blocking_copy_ns", spots=longest(work, blocks))]

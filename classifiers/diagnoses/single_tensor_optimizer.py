@@ -114,7 +114,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
         f"({share:.0%}). " + worst.launches()
     )
     fused = fused_away(facts, step, limits)[chosen]
-    return DIAGNOSIS.fires(why, one_by_one(facts, chosen, idle, limits, fused), [worst.proof])
+    return DIAGNOSIS.fires(why, one_by_one(facts, chosen, step, idle, limits, fused), [worst.proof])
 
 
 def _one_by_one(facts: RankFacts, step: Int64s, limits: Limits) -> Bools:

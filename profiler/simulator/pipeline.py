@@ -55,11 +55,13 @@ class Stage:
 def schedule(stage: Stage, micro_batches: int) -> Iterator[Way]:
     """Passes of a stage in order; the n-th of each kind is of micro-batch n."""
     ahead = min(stage.count - stage.index - 1, micro_batches)
-    yield from ("forward",) * ahead
+    for _ in range(ahead):
+        yield "forward"
     for _ in range(micro_batches - ahead):
         yield "forward"
         yield "backward"
-    yield from ("backward",) * ahead
+    for _ in range(ahead):
+        yield "backward"
 
 
 def pipeline_threads(spec: JobSpec, part: Part, stage: Stage) -> Threads:

@@ -90,8 +90,7 @@ def threads(spec: JobSpec, part: Part) -> Threads:
             last = number == spec.micro_batches - 1
             _backward(tape, AUTOGRAD_SYNCED if last and accumulates else AUTOGRAD)
         end_of_step(tape, spec, part)
-    found = {"main": tuple(tape.instructions)}
-    return found | _autograd(spec, part, accumulates)
+    return {"main": tuple(tape.instructions), **_autograd(spec, part, accumulates)}
 
 
 def _backward(tape: Tape, thread: str) -> None:

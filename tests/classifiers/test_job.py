@@ -237,3 +237,62 @@ def test_ends_that_do_not_agree_withhold_the_verdict() -> None:
     assert job.waits is None
     assert job.culprit is None
     assert [(n.kind, n.severity) for n in job.notices] == [("clock.offset", "warning")]
+
+
+LAG_US, PERIOD_US = 6_000, 10_000
+
+
+def paced(rank: int, lag_us: float, works_us: float) -> KinetoBuilder:
+    """Steps whose host launches after a lag, works for a time, and never waits for the device."""
+    b = KinetoBuilder(rank, 2)
+    begin_us = b.now_us
+    for number in range(4):
+        until_us = b.now_us + works_us
+        meets_us = begin_us + number * PERIOD_US + LAG_US + 2_500
+        with b.step():
+            with b.op("aten::before", lag_us):
+                b.launch(GEMM, 2_000)
+                b.collective("allreduce", 1 << 20, 50, until_us=meets_us)
+                b.wait_event(COMPUTE_STREAM, on=COMM_STREAM)
+            with b.op("aten::after", until_us - b.now_us):
+                pass
+    return b
+
+
+@pytest.mark.parametrize(("works_us", "culprit"), [(PERIOD_US, None), (PERIOD_US / 2, 1)])
+def test_a_rank_is_late_as_far_as_its_host_works_longer(
+    works_us: float, culprit: int | None
+) -> None:
+    """The device of the other waits for it as long in either job; one host has fallen behind."""
+    job = job_of([paced(0, 0, works_us), paced(1, LAG_US, PERIOD_US)])
+    assert job.waits is not None
+    assert job.waits.charged_ns[0, 1].sum() > 0.4 * 4 * PERIOD_US * 1000
+    assert job.culprit == culprit
+
+
+def reducing(rank: int, paused_us: float) -> KinetoBuilder:
+    """Steps of four parts, each reduced beside the next one; the late rank pauses before all."""
+    b = KinetoBuilder(rank, 2)
+    begin_us = b.now_us
+    for number in range(4):
+        first_us = begin_us + number * PERIOD_US + LAG_US
+        with b.step():
+            if paused_us:
+                b.annotation("gc", paused_us)
+            for part in range(4):
+                b.launch(GEMM, 500)
+                b.collective("allreduce", 1 << 20, 50, until_us=first_us + 600 * (part + 1))
+            b.wait_event(COMPUTE_STREAM, on=COMM_STREAM)
+            b.sync()
+            b.idle(max(0.0, begin_us + (number + 1) * PERIOD_US - b.now_us))
+    return b
+
+
+def test_reductions_beside_other_work_do_not_hide_why_a_rank_is_late() -> None:
+    """All that the others wait for it is due to its pause, not to what it computes after that."""
+    job = job_of([reducing(0, 0), reducing(1, LAG_US)])
+    assert job.waits is not None
+    late = job.waits.charged_ns[0, 1]
+    assert job.culprit == 1
+    assert blamed(job) == "host_other"
+    assert late[LEAVES.index("compute_kernel")] < 0.02 * late.sum()

@@ -49,7 +49,7 @@ def product(dtype: Dtype, *dims: int, detail: str = "") -> Kernel:
 def gemm(name: str, dtype: Dtype, *dims: int) -> Op:
     """An operator that is one product."""
     *batch, m, n, k = dims
-    inputs = (tensor(dtype, *batch, m, k), tensor(dtype, *batch, k, n))
+    inputs: tuple[Tensor, ...] = (tensor(dtype, *batch, m, k), tensor(dtype, *batch, k, n))
     if name == "aten::addmm":
         inputs = (tensor(dtype, n), *inputs)
     return op(name, product(dtype, *dims), inputs=inputs)
