@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from perfdiag.classifiers.blocking import issuing_lanes
 from perfdiag.classifiers.claims import Claim, claim
 from perfdiag.classifiers.diagnoses._issuer import waits
 from perfdiag.classifiers.diagnoses._shared import (
@@ -63,7 +64,7 @@ class Stalls(NamedTuple):
         At most the calls go also where a queue of launches hides them, which then lasts longer.
         """
         gone = claim(
-            self.calls, HOST_IDLE, low=0.0, mid=0.0, high=1.0, verb="remove", threads=self.threads
+            self.calls, (), low=0.0, mid=0.0, high=1.0, verb="remove", threads=self.threads
         )
         return [
             claim(self.under, HOST_IDLE, low=least, high=1.0),

@@ -101,12 +101,11 @@ def one_by_one(
     """
     work, length = facts.model.work, np.maximum(facts.length_ns[chosen], 1)
     low = np.minimum(limits["fixed"] / length, 1.0)
-    most = np.minimum(max(limits["fixed"], _shortest_ns(length)) / length, 1.0)
     kernels = (work.ts_ns[chosen], work.end_ns[chosen])
     loops, threads = _loops(facts, chosen, group)
     launches = limits["launches"]
     return [
-        claim(kernels, ["memory_kernel"], low=low, high=most + (1.0 - most) * np.asarray(fused)),
+        claim(kernels, ["memory_kernel"], low=low, high=low + (1.0 - low) * np.asarray(fused)),
         claim(loops, LAUNCHING, low=launches, high=1.0, verb="remove", threads=threads),
         claim(idle, LAUNCHING, low=launches, high=1.0),
     ]
@@ -124,12 +123,3 @@ def _loops(facts: RankFacts, chosen: Bools, group: Int64s) -> tuple[Intervals, l
     np.maximum.at(end, at.ravel(), work.launch_end_ns[rows])
     threads: list[int] = lanes.tolist()
     return merge(begin, end), threads
-
-
-SHORTEST = 5
-"""Per cent of the kernels of an optimiser that are as short as any: those on biases and norms."""
-
-
-def _shortest_ns(length_ns: Int64s) -> float:
-    """What a kernel over one tensor takes on this device whatever its size."""
-    return float(np.percentile(length_ns, SHORTEST)) if len(length_ns) else 0.0

@@ -36,7 +36,7 @@ def explain(
     config: options.Config = None,
     engine: options.Engine = "wasm",
 ) -> None:
-    """Explain a diagnosis, list all of them, or explain the label of a step."""
+    """Explain a diagnosis, or the label of a step."""
     from perfdiag.cli import output
 
     if step is not None:

@@ -3,6 +3,10 @@
 from typing import Any
 
 from kineto_builder import GEMM, KinetoBuilder
+from plain_model import facts_of
+from replaying import mean_step_ns, replayed
+
+from perfdiag.classifiers.job import gather
 
 
 def job(*, pageable: bool) -> KinetoBuilder:
@@ -42,3 +46,22 @@ def test_copies_by_a_blocking_call_can_be_asked_for(examine: Any) -> None:
     """The query returns the time of all three copies by the sign of their call as well."""
     blocking = with_blocking_call(job(pageable=True))
     assert examine(blocking).answers("pageable_copy") == [(1_500_000, 1_500_000)]
+
+
+def behind(*, pageable: bool) -> KinetoBuilder:
+    """Four launches of 100 us each; the host runs ahead, unless a copy makes it wait."""
+    b = KinetoBuilder()
+    for _ in range(6):
+        with b.step():
+            b.copy("HtoD", 3_000_000, 50, pageable=pageable)
+            b.idle(300)
+            b.launch(GEMM, 500)
+    return b
+
+
+def test_the_work_of_the_host_after_a_blocking_copy_may_be_hidden(examine: Any) -> None:
+    """The device idles while the host works towards its launch, for it could not do so before."""
+    found = replayed([behind(pageable=True)])
+    real = found.step_ns - mean_step_ns(gather([facts_of(behind(pageable=False))]))
+    assert real > 0.3 * found.step_ns
+    assert found.savings["pageable_copy"].high_ns >= real

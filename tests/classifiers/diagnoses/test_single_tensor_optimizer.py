@@ -4,6 +4,10 @@ from typing import Any
 
 import pytest
 from kineto_builder import ELEMENTWISE, GEMM, KinetoBuilder
+from plain_model import facts_of
+from replaying import mean_step_ns, replayed
+
+from perfdiag.classifiers.job import gather
 
 NORM = "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float> >()"
 
@@ -30,7 +34,7 @@ def test_a_closure_that_runs_the_model_is_no_update(examine: Any) -> None:
 
 
 def test_sgd_saves_less_than_adam(examine: Any) -> None:
-    """Behind a kernel no idle time is left: 120 times 2 us of 4, more than 37.5 % of all passes."""
+    """Behind a kernel no idle time is left: 120 times 2 us of 4, at best 37.5 % of the rest too."""
     b = KinetoBuilder()
     for _ in range(2):
         with b.step():
@@ -38,7 +42,8 @@ def test_sgd_saves_less_than_adam(examine: Any) -> None:
             with b.annotation("Optimizer.step#SGD.step"):
                 updates(b)
             b.sync()
-    assert examine(b).savings_us("single_tensor_optimizer") == (240, 240, 240)
+    saved = examine(b).savings_us("single_tensor_optimizer")
+    assert saved == pytest.approx((240, 285, 330), abs=1)  # the first launch may be waited for
 
 
 def test_few_parameters_are_no_finding(examine: Any) -> None:
@@ -72,3 +77,25 @@ def test_clipping_is_not_the_optimizer(examine: Any, inside: bool) -> None:
     found = examine(clipped(inside))
     assert found.status("single_tensor_optimizer") == "quiet"
     assert found.status("gradient_clipping_per_tensor") == "fires"
+
+
+def updated(*, fused: bool) -> KinetoBuilder:
+    """The host launches the updates while the device computes, and runs late in the next step."""
+    b = KinetoBuilder()
+    for _ in range(5):
+        with b.step():
+            b.idle(500)
+            b.launch(GEMM, 3_000)
+            with b.annotation("Optimizer.step#SGD.step"):
+                if fused:
+                    b.launch(ELEMENTWISE, 20)
+                else:
+                    updates(b, 200)
+    return b
+
+
+def test_launches_that_the_device_hides_go_too() -> None:
+    """When the kernels are fewer the host would hold up the device, but for its own launches."""
+    found = replayed([updated(fused=False)])
+    real = found.step_ns - mean_step_ns(gather([facts_of(updated(fused=True))]))
+    assert found.savings["single_tensor_optimizer"].high_ns >= 0.95 * real
