@@ -61,10 +61,10 @@ class RankVerdict:
 
     @property
     def unknown(self) -> tuple[Int64s, Int64s]:
-        """Windows of the steps and phases that are labelled `unknown`."""
+        """Windows of the steps and phases of which the budget cannot tell what bounds them."""
         parts: list[report.Step | report.Region] = [*self.steps]
         parts += [r for step in self.steps for r in step.regions if r.kind == "phase"]
-        bounds = [(p.start_ns, p.start_ns + p.dur_ns) for p in parts if p.label == "unknown"]
+        bounds = [(p.start_ns, p.start_ns + p.dur_ns) for p in parts if p.by_rules == "unknown"]
         return merge(*np.array(bounds, np.int64).reshape(-1, 2).T)
 
 
