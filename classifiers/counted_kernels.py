@@ -25,9 +25,14 @@ from perfdiag.trace_schemas.kernels import classify_kernel
 from perfdiag.trace_schemas.notices import Notice
 from perfdiag.trace_schemas.recording import ABSENT
 
-__all__ = ["with_counted"]
+__all__ = ["on_device", "with_counted"]
 
 Bools = NDArray[np.bool_]
+
+
+def on_device(facts: RankFacts, kernels: Sequence[KernelMetrics]) -> bool:
+    """Whether any of these launches may have been on the device of a rank."""
+    return any(kernel.device in (ABSENT, facts.timeline.device) for kernel in kernels)
 
 
 def with_counted(
@@ -65,14 +70,17 @@ def _redrawn(facts: RankFacts, costs: KernelCosts, counted: Counted) -> RankFact
         basis = "achievable" if roofline is None else roofline.basis
         roofline = draw_roofline(work, costs, facts.peaks, basis)
         facts = replace(facts, costs=costs, roofline=roofline)
-    bound = _bounds(work, roofline, counted, costs.measured)
+    bound, told = _bounds(work, roofline, counted, costs.measured)
+    told = told if facts.counted is None else told | facts.counted
     model = replace(facts.model, work=replace(work, bound=bound))
     timeline = build_timeline(model, facts.states, facts.timeline.device, facts.trusted)
-    return replace(facts, model=model, timeline=timeline)
+    return replace(facts, model=model, timeline=timeline, counted=told)
 
 
-def _bounds(work: Work, roofline: Roofline | None, counted: Counted, measured: Bools) -> Coded:
-    """(work,) what bounds kernels: those that counters tell of by roof, by throughput, by name."""
+def _bounds(
+    work: Work, roofline: Roofline | None, counted: Counted, measured: Bools
+) -> tuple[Coded, Bools]:
+    """(work,) what bounds kernels, by roof, by throughput, by name; and of which counters tell."""
     named = Coded(work.name.codes, [classify_kernel(name).bound for name in work.name.texts])
     new = named if roofline is None else roofline.bounds(named)
     speaks = bound_by_throughput(counted.compute, counted.memory)
@@ -83,4 +91,4 @@ def _bounds(work: Work, roofline: Roofline | None, counted: Counted, measured: B
     texts = ["compute", "memory", *new.texts]
     old = np.where(work.bound.codes >= 0, work.bound.codes + len(texts), ABSENT)
     anew = counted.matched & (measured | (speaks != Bound.UNKNOWN))
-    return Coded(np.where(anew, codes, old).astype(np.int32), [*texts, *work.bound.texts])
+    return Coded(np.where(anew, codes, old).astype(np.int32), [*texts, *work.bound.texts]), anew

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from perfdiag.classifiers.counted_kernels import with_counted
+from perfdiag.classifiers.counted_kernels import on_device, with_counted
 from perfdiag.classifiers.counter_owners import Owner
 from perfdiag.classifiers.counter_places import Placed, place_counters, without_complaint
 from perfdiag.classifiers.counter_regions import CounterRows, counter_rows
@@ -12,7 +12,7 @@ from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.options import Options
 from perfdiag.classifiers.reading import Read
 from perfdiag.classifiers.rejudged import rejudge
-from perfdiag.profiler.counters import ClockHints
+from perfdiag.profiler.counters import ClockHints, CounterFile
 from perfdiag.profiler.counters.in_trace import trace_timelines
 from perfdiag.profiler.counters.opening import OpenedCounters, open_counters
 from perfdiag.trace_schemas import report
@@ -67,10 +67,12 @@ class CountersBeside:
         """The ranks, their kernels by what was counted in launches; files are asked in turn."""
         facts = [item.facts for item in read]
         for file in (opened.found for opened in self.files if opened.found.kernels):
+            here = [on_device(one, file.kernels) for one in facts]
             found = [with_counted(one, file.kernels) for one in facts]
             facts = [one for one, _ in found]
+            notices = [said for (_, said), mine in zip(found, here, strict=True) if mine]
             # Of a file that is of one rank only the others have nothing but complaints.
-            fewest = min((notices for _, notices in found), key=_complaints)
+            fewest = min(notices, key=_complaints, default=[_nobodys(file)])
             self.places.notices += ((file.path, notice) for notice in fewest)
         return facts
 
@@ -85,6 +87,11 @@ class CountersBeside:
         """The files as the report has them."""
         pairs = zip(self.files, self.places.ranks, strict=True)
         return [counter_file(opened, [ranks[i] for i in on]) for opened, on in pairs]
+
+
+def _nobodys(file: CounterFile) -> Notice:
+    message = f"{file.path}: none of its launches was on the device of one of the ranks."
+    return Notice("counter.unmatched", "warning", len(file.kernels), message)
 
 
 def _complaints(notices: Sequence[Notice]) -> int:

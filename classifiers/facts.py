@@ -82,6 +82,7 @@ class RankFacts:
         peaks: of its device, None where it is not known.
         memory_bytes: of its device, 0 where the trace does not say.
         counters: of its device and host, None where none were given for it.
+        counted: (work,) kernels whose bound hardware counters told one by one; None for none.
     """
 
     rank: int | None
@@ -101,6 +102,7 @@ class RankFacts:
     peaks: DevicePeaks | None = None
     memory_bytes: int = 0
     counters: RankCounters | None = None
+    counted: Bools | None = None
 
     @cached_property
     def origins(self) -> Origins:

@@ -12,8 +12,7 @@ from perfdiag.classifiers.diagnosis import Diagnose, Diagnosis
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.findings import Diagnosed, diagnose_rank
 from perfdiag.classifiers.job import gather
-from perfdiag.classifiers.learned import learned
-from perfdiag.classifiers.opinions import RankOpinions, form_opinions
+from perfdiag.classifiers.opinions import RankOpinions, guarded_opinions
 from perfdiag.classifiers.options import Options
 from perfdiag.classifiers.outcome import guarded_replay
 from perfdiag.classifiers.reading import Read
@@ -65,7 +64,8 @@ class Judge:
         job = gather([item.facts for item in read])
         named = options.time_range_ns is None and options.step_marker is None
         replay = guarded_replay(job)
-        opinions = form_opinions(job.ranks, replay, learned())
+        opinions, broken = guarded_opinions(job.ranks, replay)
+        job = replace(job, notices=(*job.notices, *broken))
         ranks = zip(read, job.ranks, self.beside.found, opinions, strict=True)
         done = [_judged(_Rank(*rank), self.diagnoses, named=named) for rank in ranks]
         thresholds = report.Thresholds(

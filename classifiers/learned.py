@@ -22,6 +22,9 @@ __all__ = ["FOLDER", "Card", "Learned", "features_version", "learned", "read_lea
 
 FOLDER = Path(__file__).parent
 
+AT_ONCE = 1000
+"""Regions that go down the trees together: 30 MB."""
+
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be known of a model.
@@ -55,7 +58,8 @@ class Learned:
 
     def probabilities(self, table: FeatureTable) -> Floats:
         """(regions, classes) calibrated probabilities, in the order of the labels."""
-        return self.forest.probabilities(table.values)
+        parts = np.array_split(table.values, range(AT_ONCE, len(table.values), AT_ONCE))
+        return np.concatenate([self.forest.probabilities(part) for part in parts])
 
 
 def features_version() -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,15 +10,17 @@ from numpy.typing import NDArray
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.features import rank_features
 from perfdiag.classifiers.labels import DOUBTED, Opinion
-from perfdiag.classifiers.learned import Learned
+from perfdiag.classifiers.learned import Learned, learned
 from perfdiag.classifiers.replay import Replay
 from perfdiag.classifiers.replayed_windows import ReplayedWindows
+from perfdiag.trace_schemas.notices import Notice
 
-__all__ = ["RankOpinions", "form_opinions", "mean_opinion"]
+__all__ = ["RankOpinions", "form_opinions", "guarded_opinions", "like_training", "mean_opinion"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-Window = tuple[int, int]
+Region = tuple[Literal["step", "phase"], int, int]
+"""Kind, start and end: a phase may fill its step."""
 
 ENOUGH = 30
 """Pieces of device work in a step from which on the classifier is asked. It was trained on steps of
@@ -32,18 +35,38 @@ class RankOpinions:
     """Of one rank.
 
     Attributes:
-        regions: by start and end of a step or phase.
+        regions: of steps and phases.
         whole: of its steps with a verdict, weighted by their windows; None without any.
         weight_ns: length of these windows.
     """
 
-    regions: Mapping[Window, Opinion]
+    regions: Mapping[Region, Opinion]
     whole: Opinion | None
     weight_ns: int
 
-    def of(self, start_ns: int, end_ns: int) -> Opinion | None:
+    def of(self, kind: Literal["step", "phase"], start_ns: int, end_ns: int) -> Opinion | None:
         """Of the step or phase of this window."""
-        return self.regions.get((start_ns, end_ns))
+        return self.regions.get((kind, start_ns, end_ns))
+
+
+def guarded_opinions(
+    ranks: Sequence[RankFacts], replay: Replay
+) -> tuple[list[RankOpinions], tuple[Notice, ...]]:
+    """What the classifier that is shipped says of a job; nothing, and why, where it breaks.
+
+    Args:
+        ranks: of the job.
+        replay: of it.
+    """
+    try:
+        return form_opinions(ranks, replay, learned()), ()
+    except Exception as error:  # noqa: BLE001 - a broken classifier must not cost the report
+        message = (
+            f"The classifier broke ({type(error).__name__}: {error}), which is a fault of "
+            "perfdiag: labels are those of the rules alone."
+        )
+        notice = Notice("model.broken", "warning", 1, message)
+        return form_opinions(ranks, replay, None), (notice,)
 
 
 def form_opinions(
@@ -63,10 +86,10 @@ def form_opinions(
     found = []
     for facts, table in zip(ranks, tables, strict=True):
         shares, ends = model.probabilities(table), table.start_ns + table.dur_ns
-        spans = zip(table.start_ns.tolist(), ends.tolist(), strict=True)
+        spans = zip(table.kind, table.start_ns.tolist(), ends.tolist(), strict=True)
         least = model.card.least
         step = np.searchsorted(facts.model.steps.ordinal, table.step)
-        asked = _like_training(facts)[step]
+        asked = like_training(facts)[step]
         regions = {
             span: Opinion(p, least)
             for span, p, ok in zip(spans, shares, asked.tolist(), strict=True)
@@ -81,7 +104,7 @@ def form_opinions(
     return found
 
 
-def _like_training(facts: RankFacts) -> Bools:
+def like_training(facts: RankFacts) -> Bools:
     """(steps,) whether the classifier knows steps like it.
 
     They have enough work, of which the budget leaves little in doubt, and are some of several.
@@ -101,9 +124,10 @@ def _mean(shares: Floats, dur_ns: NDArray[np.int64], least: float) -> Opinion | 
 
 
 def mean_opinion(ranks: Sequence[RankOpinions]) -> Opinion | None:
-    """Of a job: that of its ranks, weighted by their windows."""
-    said = [(one.whole, one.weight_ns) for one in ranks if one.whole is not None]
-    if not said:
+    """Of a job: that of its ranks, weighted by their windows; None unless all have one."""
+    wholes = [one.whole for one in ranks]
+    said = [(whole, one.weight_ns) for whole, one in zip(wholes, ranks, strict=True) if whole]
+    if not said or len(said) < len(ranks):
         return None
     weight = sum(ns for _, ns in said)
     shares = np.sum([opinion.probabilities * (ns / weight) for opinion, ns in said], axis=0)

@@ -32,9 +32,11 @@ class Outcome(NamedTuple):
 def guarded_replay(job: Job) -> Replay:
     """The job replayed, or the reason why it is not."""
     try:
-        return replay_job(job)
+        replay = replay_job(job)
+        _ = replay.windows  # the classifier asks for them first
     except Exception as error:  # noqa: BLE001 - a broken replay must not cost the report
         return without_replay(job, _broken(error))
+    return replay
 
 
 def outcome(ranks: Sequence[Diagnosed], job: Job, label: report.Label, replay: Replay) -> Outcome:

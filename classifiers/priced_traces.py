@@ -10,11 +10,10 @@ from typing import Self
 import msgspec
 
 from perfdiag.classifiers.counter_tracks import CounterFiles, counter_adder
-from perfdiag.classifiers.facts import derive_facts
 from perfdiag.classifiers.kernel_rows import KernelRows, kernel_rows
 from perfdiag.classifiers.peaks import chosen_peaks
+from perfdiag.classifiers.rank_facts import facts_of
 from perfdiag.profiler.engine import EngineName, Table
-from perfdiag.profiler.inputs import recorded_grids, recorded_inputs
 from perfdiag.profiler.model import read_model
 from perfdiag.profiler.opening import ReadOptions
 from perfdiag.profiler.querying import LoadedTrace, load_trace
@@ -24,9 +23,6 @@ __all__ = ["PricedTrace", "QueryOptions", "open_priced_trace", "query_trace"]
 
 _ASKED = "perfdiag_kernel_"
 """What is in the names of all that the module `perfdiag.kernel_cost` makes."""
-
-_INPUTS = b'"Input'
-"""In the arguments of operators whose inputs were recorded; a recording may keep the others too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +66,8 @@ class PricedTrace:
             EngineError: the trace processor failed.
         """
         if not self._filled and _ASKED in sql.lower():
-            self._filled = True
             _fill(self._loaded, self._peaks)
+            self._filled = True
         return self._loaded.session.query(sql)
 
     def close(self) -> None:
@@ -134,10 +130,7 @@ def _fill(loaded: LoadedTrace, peaks: DevicePeaks | None) -> None:
     if recording.foreign:  # its slices have other numbers than those of the session
         return
     model = read_model(session)
-    kept = recorded_inputs(recording, model.hosts)
-    inputs = {row: text for row, text in kept.items() if _INPUTS in text}
-    grids = recorded_grids(recording, model.work)
-    rows = kernel_rows(derive_facts(recording, model, inputs, peaks, grids))
+    rows = kernel_rows(facts_of(recording, recording, model, peaks))
     if rows is not None:
         session.query(_filling(rows))
 

@@ -54,8 +54,8 @@ def _deciding(facts: RankFacts, parts: Sequence[Judged]) -> NDArray[np.int64]:
         if part.roof != "unknown":
             found[_inside(starts, *part.windows)] = number
     found[~facts.kernels] = _NOBODY
-    if facts.costs is not None:
-        found[facts.costs.measured] = _NOBODY
+    if facts.counted is not None:
+        found[facts.counted] = _NOBODY
     return found
 
 

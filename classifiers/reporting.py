@@ -174,7 +174,7 @@ def _job(done: list[Analysed], ranks: list[report.Rank], job: Job) -> report.Job
     """All ranks added up, waits charged; one rank speaks for itself."""
     budget = job.charged([rank.budget_ns for rank in ranks])
     culprit = job.culprit
-    judged = [item for item in done if item.verdict.verdict.label != "unknown"]
+    judged = [item for item in done if item.verdict.verdict.by_rules != "unknown"]
     if len(done) == 1:
         verdict = done[0].verdict.verdict
     elif judged:

@@ -163,7 +163,7 @@ def _step(parts: _Parts, index: int, used: StepUtilisation) -> report.Step:
     steps, timeline = facts.model.steps, facts.timeline
     start, end = int(steps.ts_ns[index]), int(steps.end_ns[index])
     budget = timeline.budget(start, end)
-    verdict = _step_verdict(facts, index, budget, parts.opinions.of(start, end))
+    verdict = _step_verdict(facts, index, budget, parts.opinions.of("step", start, end))
     ordinal = int(steps.ordinal[index])
     return report.Step(
         ordinal=ordinal,
@@ -211,7 +211,7 @@ def _region(parts: _Parts, row: int, step: int) -> report.Region:
     start, end = int(regions.ts_ns[row]), int(regions.end_ns[row])
     budget = facts.timeline.budget(start, end)
     phase = regions.kind[row] == "phase"
-    opinion = parts.opinions.of(start, end) if phase else None
+    opinion = parts.opinions.of("phase", start, end) if phase else None
     doubted = not facts.trusted[step] or not facts.coverage.has_device
     judged = judge(budget, noun="region", opinion=opinion)
     verdict = withheld("See its step.") if doubted else judged

@@ -22,7 +22,8 @@ def recorded_inputs(recording: Recording, hosts: Hosts) -> dict[int, bytes]:
     operators that agree in all four the first has the inputs.
     """
     operators = recording.slices.kind == Kind.HOST_OP
-    return dict(_texts(recording, operators, hosts, hosts.kind.where("host_op")))
+    texts = _texts(recording, operators, hosts, hosts.kind.where("host_op"))
+    return {row: text for row, text in texts if b'"Input' in text}
 
 
 def recorded_grids(recording: Recording, work: Work) -> dict[int, tuple[int, ...]]:

@@ -53,6 +53,7 @@ NOTICE_KINDS: dict[str, str] = {
     "mfu.no_peak": "The peak of the device in this type is not known: no utilisation is given.",
     "mfu.impossible": "More arithmetic than the device can do: no utilisation is given.",
     "model.disagrees": "The replay or counters speak for another class than the label's.",
+    "model.broken": "The classifier broke: labels are those of the rules alone.",
     "track.unmapped": "Tracks of a foreign trace that could not be mapped to host or device.",
 }
 """Kind to meaning; the docs table is made from it."""

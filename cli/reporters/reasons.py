@@ -54,6 +54,10 @@ class Region(Protocol):
         """Its name."""
 
     @property
+    def asked(self) -> bool:
+        """Whether the report asks the classifier about it."""
+
+    @property
     def label(self) -> str:
         """The most probable."""
 
@@ -81,6 +85,8 @@ def as_text(regions: Sequence[Region], console: Console) -> str:
             for label, share in sorted(region.probabilities.items(), key=lambda one: -one[1])
         )
         blocks += [Text(f"{of}{region.kind} {region.name}", "bold"), Text(f"  {shares}")]
+        if not region.asked:
+            blocks.append(Text("  not asked for the report: the rules decide here", "yellow"))
         blocks += [_reasons(region), ""]
     blocks.append(
         Text(

@@ -12,7 +12,13 @@ from perfdiag.classifiers.features import FEATURES
 from perfdiag.classifiers.forest import Forest
 from perfdiag.classifiers.job import gather
 from perfdiag.classifiers.learned import Card, Learned
-from perfdiag.classifiers.opinions import ENOUGH, RankOpinions, form_opinions, mean_opinion
+from perfdiag.classifiers.opinions import (
+    ENOUGH,
+    RankOpinions,
+    form_opinions,
+    guarded_opinions,
+    mean_opinion,
+)
 from perfdiag.classifiers.replay import replay_job
 from perfdiag.classifiers.verdicts import judge_rank
 
@@ -61,7 +67,7 @@ def test_steps_and_phases_have_an_opinion() -> None:
     facts = trained()
     opinions, steps = asked(facts), facts.model.steps
     spans = zip(steps.ts_ns.tolist(), steps.end_ns.tolist(), strict=True)
-    shares = [opinions.of(*span) for span in spans]
+    shares = [opinions.of("step", *span) for span in spans]
     assert all(one is not None and one.probabilities.argmax() == 3 for one in shares)
     assert judge_rank(facts, opinions).verdict.confidence == pytest.approx(
         1 / (1 + np.exp(-3)), 1e-3
@@ -116,3 +122,34 @@ def test_steps_without_a_verdict_do_not_count() -> None:
     trusted[0] = False
     whole, part = asked(facts), asked(replace(facts, trusted=trusted))
     assert part.weight_ns < whole.weight_ns
+
+
+def test_a_phase_that_fills_its_step_has_an_opinion_of_its_own() -> None:
+    """Both have the same window; the step keeps what was said of the step."""
+    facts = trained()
+    opinions, steps = asked(facts), facts.model.steps
+    span = (int(steps.ts_ns[1]), int(steps.end_ns[1]))
+    assert opinions.of("step", *span) is not None
+    kinds = {kind for kind, *rest in opinions.regions if tuple(rest) == span}
+    assert "step" in kinds
+    assert len(opinions.regions) == len({*opinions.regions})
+
+
+def test_a_job_has_none_unless_all_its_ranks_have() -> None:
+    """One rank of which the classifier knows nothing may be what bounds it."""
+    known, silent = asked(trained()), asked(trained(steps=1))
+    assert mean_opinion([known]) is not None
+    assert mean_opinion([known, silent]) is None
+
+
+def test_a_classifier_that_breaks_costs_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rules are left, and a notice says so."""
+
+    def broken() -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("perfdiag.classifiers.opinions.learned", broken)
+    facts = trained()
+    (opinions,), notices = guarded_opinions([facts], replay_job(gather([facts])))
+    assert opinions.whole is None
+    assert [notice.kind for notice in notices] == ["model.broken"]

@@ -9,9 +9,10 @@ from kineto_builder import ELEMENTWISE, GEMM, KinetoBuilder
 
 from perfdiag.classifiers import priced_traces
 from perfdiag.classifiers.analysis import Options, analyze
-from perfdiag.classifiers.facts import RankFacts, derive_facts
+from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.kernel_rows import KernelRows
 from perfdiag.classifiers.priced_traces import QueryOptions, open_priced_trace, query_trace
+from perfdiag.classifiers.rank_facts import facts_of
 from perfdiag.profiler.convert import convert
 from perfdiag.profiler.opening import ReadOptions
 from perfdiag.profiler.querying import describe_schema, load_trace
@@ -132,9 +133,9 @@ def test_other_queries_price_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     def derive(*given: Any) -> RankFacts:
         calls.append(1)
-        return derive_facts(*given)
+        return facts_of(*given)
 
-    monkeypatch.setattr(priced_traces, "derive_facts", derive)
+    monkeypatch.setattr(priced_traces, "facts_of", derive)
     with open_priced_trace(product(tmp_path)) as trace:
         trace.query("SELECT 1")
         assert calls == []
