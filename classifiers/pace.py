@@ -27,15 +27,20 @@ BY_DEVICE = [LEAF[one] for one in ("compute_kernel", "memory_kernel", "kernel_un
 """Leaves in which a rank is that comes late because its device computes longer."""
 
 
+ENOUGH = 3
+"""Steps that show a pace. In fewer, one that began later is late for what can be seen. A choice."""
+
+
 def longer_ns(ranks: Sequence[RankFacts]) -> Floats:
     """(2, ranks, ranks) how much longer the second rank works than the first, at least 0.
 
     That is in all steps of the first that have a verdict: its host, and its device. Infinite where
-    a trace has no host events.
+    a trace has no host events, or too few steps to show a pace.
     """
     steps = np.array([max(1, int(one.trusted.sum())) for one in ranks])
     host = [_host_ns(one) if one.coverage.has_host else np.nan for one in ranks]
     pace = np.stack((np.array(host), np.array([_device_ns(one) for one in ranks]))) / steps
+    pace[:, steps < ENOUGH] = np.nan
     longer = np.maximum(pace[:, None, :] - pace[:, :, None], 0.0) * steps[:, None]
     return np.asarray(np.where(np.isnan(longer), np.inf, longer), np.float64)
 
