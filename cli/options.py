@@ -1,5 +1,6 @@
 """What the options of several commands have in common, and how their texts are read."""
 
+import os
 import re
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
@@ -7,6 +8,7 @@ from typing import Annotated, Literal, NamedTuple
 import typer
 
 __all__ = [
+    "PROCESSORS",
     "Ceilings",
     "Config",
     "Counters",
@@ -15,8 +17,10 @@ __all__ = [
     "Device",
     "Engine",
     "EngineName",
+    "Jobs",
     "Output",
     "Quiet",
+    "RowFormat",
     "TimeRange",
     "Verbose",
     "nanoseconds",
@@ -44,6 +48,21 @@ Output = Annotated[
         metavar="FILE",
         help="Write the result to this file.",
         show_default="standard output",
+    ),
+]
+RowFormat = Annotated[
+    Literal["table", "json", "csv"],
+    typer.Option("--format", help="A table for people, a JSON array of rows, or CSV."),
+]
+PROCESSORS = os.cpu_count() or 1
+
+Jobs = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Processes in which traces of several ranks are read.",
+        show_default="the processors of the machine",
     ),
 ]
 Config = Annotated[

@@ -1,6 +1,5 @@
 """`perfdiag analyze`: what bounds each part of the training step, and whose fix it is."""
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -82,15 +81,7 @@ def analyze(  # one parameter an option: typer reads them here
             show_default="600",
         ),
     ] = 600.0,
-    jobs: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="Processes in which traces of several ranks are read.",
-            show_default="the processors of the machine",
-        ),
-    ] = os.cpu_count() or 1,
+    jobs: options.Jobs = options.PROCESSORS,
     config: options.Config = None,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,

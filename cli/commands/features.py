@@ -1,9 +1,8 @@
 """`perfdiag features`: what a trace shows of each step and phase, as numbers for a classifier."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -29,10 +28,7 @@ def features(
         bool,
         typer.Option("--schema", help="List the features and what they mean.", show_default="off"),
     ] = False,
-    format_: Annotated[
-        Literal["table", "json", "csv"],
-        typer.Option("--format", help="A table for people, a JSON array of rows, or CSV."),
-    ] = "table",
+    format_: options.RowFormat = "table",
     output_: options.Output = None,
     counters: options.Counters = None,
     counters_offset: options.CountersOffset = None,
@@ -40,15 +36,7 @@ def features(
     device: options.Device = None,
     ceilings: options.Ceilings = None,
     engine: options.Engine = "wasm",
-    jobs: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="Processes in which traces of several ranks are read.",
-            show_default="the processors of the machine",
-        ),
-    ] = os.cpu_count() or 1,
+    jobs: options.Jobs = options.PROCESSORS,
 ) -> None:
     """Print what a trace shows of steps and phases, as numbers."""
     from perfdiag.classifiers import analysis, features_of

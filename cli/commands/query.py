@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -42,10 +42,7 @@ def query(
             show_default="off",
         ),
     ] = False,
-    format_: Annotated[
-        Literal["table", "json", "csv"],
-        typer.Option("--format", help="A table for people, a JSON array of rows, or CSV."),
-    ] = "table",
+    format_: options.RowFormat = "table",
     output_: options.Output = None,
     counters: options.Counters = None,
     counters_offset: options.CountersOffset = None,

@@ -58,7 +58,7 @@ def test_all_right_is_exit_code_0(perfdiag: Runner, tested: FakeSelfTest) -> Non
     row = next(line.split() for line in lines if line.startswith("garbage"))
     assert row == ["garbage", "1/1"]
     assert next(line.split() for line in lines if line.startswith("compute-bound")) == [
-        *("compute-bound", "100%", "100%", "2", "75%")
+        *("compute-bound", "100%", "100%", "2", "90%")
     ]
     assert lines[-1].startswith("All right: 2 jobs")
 
