@@ -12,13 +12,26 @@ from perfdiag.trace_schemas.errors import InputError
 from perfdiag.trace_schemas.report import Report
 
 if TYPE_CHECKING:
-    from perfdiag.classifiers.judging import Judge
+    from perfdiag.classifiers.judging import Judge, Judged
 
-__all__ = ["Options", "Progress", "analyze", "read_ranks"]
+__all__ = ["Options", "Progress", "analyze", "analyze_whole", "read_ranks"]
 
 
 def analyze(paths: Sequence[str], options: Options, progress: Progress | None = None) -> Report:
     """Analyse the ranks that the paths name.
+
+    Raises:
+        InputError: an input cannot be read.
+        EngineError: the trace processor failed.
+        UsageError: options contradict each other, or name a device that is not known.
+    """
+    return analyze_whole(paths, options, progress).report
+
+
+def analyze_whole(
+    paths: Sequence[str], options: Options, progress: Progress | None = None
+) -> "Judged":
+    """Likewise, and keep what the report rests on.
 
     Raises:
         InputError: an input cannot be read.
@@ -30,7 +43,7 @@ def analyze(paths: Sequence[str], options: Options, progress: Progress | None = 
     skipped: list[Blob] = []
     read = read_ranks(paths, options, tell, skipped, judge.begin)
     tell("judging", 0.9)
-    result = judge.begin().result().report(read, skipped)
+    result = judge.begin().result().judged(read, skipped)
     tell("done", 1.0)
     return result
 

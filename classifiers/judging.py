@@ -11,11 +11,12 @@ from perfdiag.classifiers.counters_beside import CountersBeside
 from perfdiag.classifiers.diagnosis import Diagnose, Diagnosis
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.findings import Diagnosed, diagnose_rank
-from perfdiag.classifiers.job import gather
+from perfdiag.classifiers.job import Job, gather
 from perfdiag.classifiers.opinions import RankOpinions, guarded_opinions
 from perfdiag.classifiers.options import Options
 from perfdiag.classifiers.outcome import guarded_replay
 from perfdiag.classifiers.reading import Read
+from perfdiag.classifiers.replay import Replay
 from perfdiag.classifiers.reporting import Analysed, assemble
 from perfdiag.classifiers.thresholds import fingerprint, tuned_diagnoses
 from perfdiag.classifiers.verdicts import judge_rank
@@ -23,9 +24,26 @@ from perfdiag.profiler.slice_ids import slice_ids
 from perfdiag.profiler.sources.files import Blob
 from perfdiag.trace_schemas import report
 
-__all__ = ["Judge"]
+__all__ = ["Judge", "Judged"]
 
 Diagnoses = Sequence[tuple[Diagnosis, Diagnose]]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A job with its verdict, and what the verdict rests on.
+
+    Attributes:
+        report: what is shown of it.
+        ranks: as the report has them, in its order.
+        job: all ranks together.
+        replay: of the job.
+    """
+
+    report: report.Report
+    ranks: list[Analysed]
+    job: Job
+    replay: Replay
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +70,7 @@ class Judge:
         """
         return cls(options, tuned_diagnoses(options.thresholds), CountersBeside.read(options))
 
-    def report(self, read: list[Read], skipped: list[Blob]) -> report.Report:
+    def judged(self, read: list[Read], skipped: list[Blob]) -> Judged:
         """Judge the ranks of a job, in their order.
 
         Args:
@@ -73,7 +91,8 @@ class Judge:
             config=options.config,
             overridden={name: dict(limits) for name, limits in options.thresholds.items()},
         )
-        return assemble(done, job, replay, skipped, thresholds, self.beside)
+        made = assemble(done, job, replay, skipped, thresholds, self.beside)
+        return Judged(made, done, job, replay)
 
 
 class _Rank(NamedTuple):
