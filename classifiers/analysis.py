@@ -8,6 +8,7 @@ from perfdiag.classifiers.options import Options, Progress
 from perfdiag.classifiers.peaks import chosen_peaks
 from perfdiag.classifiers.reading import Read, read_all
 from perfdiag.profiler.sources.files import Blob, expand
+from perfdiag.profiler.sources.rank_parts import split_ranks
 from perfdiag.trace_schemas.errors import InputError
 from perfdiag.trace_schemas.report import Report
 
@@ -119,4 +120,4 @@ def _traces(paths: Sequence[str], options: Options, skipped: list[Blob]) -> Iter
         if blob.skipped:
             skipped.append(blob)
         else:
-            yield blob
+            yield from split_ranks(blob)

@@ -6,14 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfdiag.profiler.model import Calls, Model
+from perfdiag.trace_schemas.counted_steps import LEAST_COVERAGE
 from perfdiag.trace_schemas.notices import Notice
 from perfdiag.trace_schemas.recording import Int64s
 
 __all__ = ["LEAST_COVERAGE", "Coverage", "lost_launches"]
-
-LEAST_COVERAGE = 0.9
-"""Below this no verdict on idle time: a tenth of the launches without records may hide any
-amount of work. Real traces that are whole have 1.0 (36 of 36 that we hold)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,9 @@ def _judged(rank: _Rank, diagnoses: Diagnoses, *, named: bool) -> Analysed:
     found = (*facts.notices, *verdict.notices, *counters.notices)
     notices = (*item.recording.notices, *found)
     diagnosed = _with_slice_ids(diagnosed, item) if named else diagnosed
-    return Analysed(item.input, verdict, diagnosed, notices, item.engine, counters, opinions)
+    return Analysed(
+        item.input, verdict, diagnosed, notices, item.engine, counters, opinions, item.whole
+    )
 
 
 def _with_slice_ids(diagnosed: Diagnosed, item: Read) -> Diagnosed:

@@ -40,6 +40,8 @@ class Options:
         counters_utc_offset_s: seconds that local times in these files are ahead of UTC.
         device: name of a device of the table, in place of that of the trace.
         ceilings: file of roofs that were measured on the device.
+        keep_whole: keep what was read beside the verdict, for those who write it; traces that other
+            processes read are not kept.
     """
 
     engine: EngineName = "wasm"
@@ -57,6 +59,7 @@ class Options:
     counters_utc_offset_s: int | None = None
     device: str | None = None
     ceilings: str | None = None
+    keep_whole: bool = False
 
     @property
     def reading(self) -> ReadOptions:
@@ -69,4 +72,5 @@ class Options:
             self.deadline_s,
             self.max_memory_bytes,
             self.time_range_ns,
+            self.keep_whole,
         )

@@ -7,6 +7,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from perfdiag.profiler.annotated_trace import RankTrace
+from perfdiag.profiler.inputs import only_inputs
 from perfdiag.profiler.model import read_model
 from perfdiag.profiler.opening import EngineStart, ReadOptions, open_model, read_blob
 from perfdiag.profiler.sources.files import Blob
@@ -34,6 +36,7 @@ class Read:
         recording: what is needed to name slices, and its notices.
         meta: the facts that were written into the trace.
         engine: that answered.
+        whole: everything that was read; None unless it is to be kept and no other process read it.
     """
 
     input: report.Input
@@ -41,6 +44,7 @@ class Read:
     recording: Recording
     meta: Sequence[MetaSlice]
     engine: report.EngineInfo
+    whole: RankTrace | None = None
 
 
 Tell = Callable[[str, float], None]
@@ -102,7 +106,7 @@ def _in_processes(
 
 
 def _in_process(blob: Blob, options: ReadOptions, peaks: DevicePeaks | None) -> Read:
-    return read_one(blob, options, _silent, _nothing, peaks)
+    return read_one(blob, replace(options, keep_whole=False), _silent, _nothing, peaks)
 
 
 def _silent(text: str, share: float) -> None:
@@ -136,11 +140,12 @@ def read_one(
     tell(f"reading {blob.path}", 0.05)
     engine = EngineStart(options)
     try:
-        recording = read_blob(blob, options, keep_args="inputs")
+        whole = read_blob(blob, options, keep_args=options.keep_whole or "inputs")
     except BaseException:
         engine.discard()
         raise
     blob = replace(blob, data=b"")  # its memory is wanted for the model
+    recording = only_inputs(whole) if options.keep_whole else whole
     tell(f"modelling {blob.path}", 0.4)
     beside()
     with open_model(_for_model(recording, peaks), options, engine=engine) as opened:
@@ -151,7 +156,11 @@ def read_one(
     facts = facts_of(recording, opened.recording, model, peaks)
     bare = replace(opened.recording.slices, args={}, raw_args=None)
     kept = replace(opened.recording, slices=bare, strings=(), metadata={})
-    return Read(_input(blob, recording), facts, kept, opened.facts, info)
+    read = Read(_input(blob, recording), facts, kept, opened.facts, info)
+    if not options.keep_whole:
+        return read
+    whole = replace(opened.recording, slices=whole.slices)
+    return replace(read, whole=RankTrace(whole, opened.facts))
 
 
 def _for_model(recording: Recording, peaks: DevicePeaks | None) -> Recording:

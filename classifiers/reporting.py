@@ -19,6 +19,7 @@ from perfdiag.classifiers.outcome import outcome
 from perfdiag.classifiers.replay import Replay
 from perfdiag.classifiers.roofs import roofline_row
 from perfdiag.classifiers.verdicts import RankVerdict
+from perfdiag.profiler.annotated_trace import RankTrace
 from perfdiag.profiler.sources.files import Blob
 from perfdiag.trace_schemas import report
 from perfdiag.trace_schemas.notices import Notice
@@ -28,7 +29,7 @@ __all__ = ["Analysed", "assemble"]
 
 @dataclass(frozen=True, slots=True)
 class Analysed:
-    """One input, done."""
+    """One input, done; `whole` is all that was read of it, where that is kept."""
 
     input: report.Input
     verdict: RankVerdict
@@ -37,6 +38,7 @@ class Analysed:
     engine: report.EngineInfo
     counters: CounterRows
     opinions: RankOpinions
+    whole: RankTrace | None = None
 
     @property
     def facts(self) -> RankFacts:

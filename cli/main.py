@@ -14,11 +14,15 @@ import typer
 
 from perfdiag import __version__
 from perfdiag.cli.commands.analyze import analyze
+from perfdiag.cli.commands.annotate import annotate
 from perfdiag.cli.commands.convert import convert
 from perfdiag.cli.commands.explain import explain
 from perfdiag.cli.commands.features import features
 from perfdiag.cli.commands.query import query
+from perfdiag.cli.commands.report import report
 from perfdiag.cli.commands.selftest import selftest
+from perfdiag.cli.commands.triage import triage
+from perfdiag.cli.commands.view import view
 from perfdiag.trace_schemas.errors import PerfdiagError, UsageError
 
 __all__ = ["app", "run"]
@@ -30,7 +34,8 @@ EXIT_INTERRUPTED = 130
 app = typer.Typer(
     name="perfdiag",
     help="Find what bounds each part of a training step, and whose fix it is.",
-    epilog="Exit codes: 0 a report was made, 2 wrong usage, 3 an input could not be read.",
+    epilog="Exit codes: 0 a report was made, 2 wrong usage, 3 an input could not be read; "
+    "with --fail-on 1 a gate fails, 2 none does but one cannot be told.",
     add_completion=False,
     rich_markup_mode=None,
     no_args_is_help=True,
@@ -38,7 +43,18 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 # Whatever else the commands need they import when they run: `perfdiag --help` must not wait.
-for command in (analyze, explain, query, features, convert, selftest):
+for command in (
+    analyze,
+    view,
+    report,
+    annotate,
+    triage,
+    explain,
+    query,
+    features,
+    convert,
+    selftest,
+):
     app.command()(command)
 
 

@@ -14,14 +14,21 @@ __all__ = [
     "Counters",
     "CountersOffset",
     "CountersUtcOffset",
+    "Deadline",
     "Device",
+    "DeviceTrack",
     "Engine",
     "EngineName",
     "Jobs",
+    "MaxMemory",
     "Output",
     "Quiet",
     "RowFormat",
+    "Section",
+    "StepMarker",
     "TimeRange",
+    "TimeUnit",
+    "Traces",
     "Verbose",
     "nanoseconds",
     "regex",
@@ -213,5 +220,61 @@ Ceilings = Annotated[
         metavar="FILE",
         help="Peaks that were measured on the device, as JSON.",
         show_default="the table of devices",
+    ),
+]
+Traces = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PATH",
+        help="Traces of one job: files, folders of rank files, archives, globs; - is stdin.",
+    ),
+]
+StepMarker = Annotated[
+    str | None,
+    typer.Option(
+        parser=regex,
+        metavar="REGEX",
+        help="Annotations whose name matches are the steps.",
+        show_default="the markers of known frameworks",
+    ),
+]
+DeviceTrack = Annotated[
+    str | None,
+    typer.Option(
+        parser=regex,
+        metavar="REGEX",
+        help="Tracks of a foreign trace whose name matches are device lanes.",
+        show_default="recognised by what they hold",
+    ),
+]
+TimeUnit = Annotated[
+    Literal["us", "ns", "ms"] | None,
+    typer.Option(help="Unit of the times in the trace.", show_default="as the format says"),
+]
+Section = Annotated[
+    TimeRange | None,
+    typer.Option(
+        parser=time_range,
+        metavar="START:END",
+        help="Only this part, in seconds from the start of the trace, like 1.5:3.",
+        show_default="the whole trace",
+    ),
+]
+MaxMemory = Annotated[
+    int | None,
+    typer.Option(
+        parser=size,
+        metavar="SIZE",
+        help="Refuse an input that needs more memory, like 8GB.",
+        show_default="what the machine has",
+    ),
+]
+Deadline = Annotated[
+    float,
+    typer.Option(
+        parser=seconds,
+        metavar="SECONDS",
+        help="Give up a call to the trace processor after this.",
+        show_default="600",
     ),
 ]

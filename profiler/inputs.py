@@ -1,6 +1,7 @@
 """What operators were called with, and how kernels were launched, joined to rows of the model."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -8,11 +9,34 @@ from numpy.typing import NDArray
 
 from perfdiag.profiler.model import Hosts, Work
 from perfdiag.trace_schemas.kernels import grid_tells
-from perfdiag.trace_schemas.recording import Kind, Recording
+from perfdiag.trace_schemas.recording import RANGE_CATEGORY, Kind, Recording
 
-__all__ = ["recorded_grids", "recorded_inputs"]
+__all__ = ["only_inputs", "recorded_grids", "recorded_inputs"]
 
 Bools = NDArray[np.bool_]
+
+
+def only_inputs(recording: Recording) -> Recording:
+    """The recording without original arguments that a verdict does not need.
+
+    As if it had been read with `keep_args="inputs"`.
+    """
+    slices, raw = recording.slices, recording.slices.raw_args
+    if raw is None:
+        return recording
+    wanted = slices.kind == Kind.HOST_OP
+    ranges = [code for code, text in enumerate(recording.strings) if text == RANGE_CATEGORY]
+    always = np.isin(slices.category, ranges)
+    kernels = np.flatnonzero(slices.kind == Kind.KERNEL)
+    names = np.unique(slices.name[kernels]).tolist()
+    telling = [code for code in names if grid_tells(recording.strings[code])]
+    always[kernels[np.isin(slices.name[kernels], telling)]] = True
+    kept: list[bytes | None] = [None] * len(slices)
+    for row in np.flatnonzero(wanted | always).tolist():
+        text = raw[row]
+        if text is not None and (always[row] or b'"Input' in text):
+            kept[row] = text
+    return replace(recording, slices=replace(slices, raw_args=kept))
 
 
 def recorded_inputs(recording: Recording, hosts: Hosts) -> dict[int, bytes]:

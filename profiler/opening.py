@@ -48,6 +48,7 @@ class ReadOptions:
         deadline_s: for a call to the trace processor.
         max_memory_bytes: refuse inputs that need more; None for what the machine has.
         time_range_ns: look only at this part of the trace, counted from its first event.
+        keep_whole: keep what was read, all original arguments included, for those who write it.
     """
 
     engine: EngineName = "wasm"
@@ -57,6 +58,7 @@ class ReadOptions:
     deadline_s: float = 600.0
     max_memory_bytes: int | None = None
     time_range_ns: tuple[int, int] | None = None
+    keep_whole: bool = False
 
 
 def read_blob(blob: Blob, options: ReadOptions, *, keep_args: KeepArgs = False) -> Recording:

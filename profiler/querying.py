@@ -1,11 +1,15 @@
 """SQL over any trace, with the tables of the model beside the trace processor's own."""
 
+import os
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from perfdiag.profiler.engine import EngineName, Session, Table, open_session
 from perfdiag.profiler.model import model_sql, prepare
 from perfdiag.profiler.opening import Adjust, ReadOptions, canonical_trace, read_blob
 from perfdiag.profiler.sources.files import Blob, expand
+from perfdiag.profiler.sources.rank_parts import split_ranks
 from perfdiag.profiler.trace_writer import TraceOptions
 from perfdiag.trace_schemas.errors import EngineError, InputError, UsageError
 from perfdiag.trace_schemas.recording import Recording
@@ -119,7 +123,7 @@ def only_trace(path: str) -> Blob:
     """
     found = ""
     trace = None
-    for blob in expand([path]):
+    for blob in _named(path):
         if blob.skipped:
             continue
         if trace is not None:
@@ -129,6 +133,14 @@ def only_trace(path: str) -> Blob:
     if trace is None:
         raise InputError(path, "holds no trace")
     return trace
+
+
+def _named(path: str) -> Iterator[Blob]:
+    """What a path leads to; one rank of an annotated trace of several may be named too."""
+    whole, _, part = path.rpartition("!")
+    if not re.fullmatch(r"part\d+", part) or os.path.lexists(path):
+        return expand([path])
+    return (b for blob in expand([whole]) for b in split_ranks(blob) if b.path == path)
 
 
 def describe_schema() -> list[TableDoc]:

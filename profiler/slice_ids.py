@@ -32,6 +32,7 @@ def slice_ids(
         bounds: (n,) their starts and ends. Of slices that agree in all of this, the first.
     """
     before = np.sort([0] * len(counter_slices(recording, 0)) + [item.ts_ns for item in meta])
+    drawn = np.sort(np.array(recording.drawn_ns, np.int64))
     slices = recording.slices
     starts = np.sort(slices.ts_ns, kind="stable")
     order = _file_order(recording, bounds[0])
@@ -44,7 +45,7 @@ def slice_ids(
         if len(alike):
             at = alike[np.argmin(work_first[first + alike])]
             earlier = np.searchsorted(starts, start) + np.searchsorted(before, start, "right")
-            ids[i] = earlier + at
+            ids[i] = earlier + np.searchsorted(drawn, start) + at
     return ids
 
 

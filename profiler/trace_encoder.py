@@ -63,6 +63,7 @@ class EventEncoder:
         annotations: arguments.
         flow, flow_end: (n,) flow id that starts or ends at the slice, 0 for none.
         raw_args_id: interned name of the original arguments; None leaves them out.
+        beside: each (n,) id of a further flow that passes through the slice, 0 for none.
     """
 
     slices: Slices
@@ -73,6 +74,7 @@ class EventEncoder:
     flow: Int64s | None = None
     flow_end: Int64s | None = None
     raw_args_id: int | None = None
+    beside: Sequence[Int64s] = ()
 
     def blocks(self) -> Iterator[bytes]:
         """The packets in the order of time, in pieces."""
@@ -89,7 +91,7 @@ class EventEncoder:
         for bit, annotation in enumerate(self.annotations):
             shape |= annotation.rows.astype(np.int64) << bit
         bit = len(self.annotations)
-        for flow in (self.flow, self.flow_end):
+        for flow in (self.flow, self.flow_end, *self.beside):
             if flow is not None:
                 shape |= (flow != 0).astype(np.int64) << bit
             bit += 1
@@ -126,6 +128,9 @@ class EventEncoder:
             parts += [_constant(_TAG_FLOW, n), _fixed64(self.flow[rows])]
         if self.flow_end is not None and shape >> (bit + 1) & 1:
             parts += [_constant(_TAG_FLOW_END, n), _fixed64(self.flow_end[rows])]
+        for i, flow in enumerate(self.beside):
+            if shape >> (bit + 2 + i) & 1:
+                parts += [_constant(_TAG_FLOW, n), _fixed64(flow[rows])]
         return _packets(self.slices.ts_ns[rows], parts)
 
     def _track(self, rows: Int64s) -> Bytes:

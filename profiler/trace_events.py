@@ -27,11 +27,10 @@ class Strings:
     arguments: dict[str, int] = field(default_factory=dict)
     categories: dict[str, int] = field(default_factory=dict)
 
-    def packet(self) -> bytes:
-        """The packet that declares them; ids start at 1."""
-        return interned_packet(
-            {1: self.categories, 2: self.names, 3: self.arguments, 29: self.values}
-        )
+    def packet(self, clock: int | None = None) -> bytes:
+        """The packet that declares them; ids start at 1. For `clock` see `interned_packet`."""
+        tables = {1: self.categories, 2: self.names, 3: self.arguments, 29: self.values}
+        return interned_packet(tables, clock)
 
 
 def _used_names(recording: Recording) -> dict[str, int]:

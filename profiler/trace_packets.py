@@ -14,8 +14,13 @@ from perfdiag.trace_schemas.recording import Counter
 
 __all__ = [
     "MetaSlice",
+    "argument",
     "clock_packet",
     "counter_packets",
+    "counter_track_packet",
+    "double_field",
+    "event_packet",
+    "group_packet",
     "interned_packet",
     "meta_packets",
     "process_packet",
@@ -24,14 +29,14 @@ __all__ = [
 
 _PACKET = 1
 _TIMESTAMP, _SEQUENCE_ID, _TRACK_EVENT, _INTERNED, _FLAGS, _DESCRIPTOR = 8, 10, 11, 12, 13, 60
-_CLOCK_SNAPSHOT = 6
+_CLOCK_SNAPSHOT, _CLOCK_ID, _DEFAULTS = 6, 58, 59
 _BEGIN, _END, _COUNTER = 1, 2, 4
 """TrackEvent.Type."""
 
 _CLEARED, _NEEDS_STATE = 1, 2
-_MERGE_NONE = 2
+_MERGE_NONE, _ORDER_EXPLICIT = 2, 3
 """TrackDescriptor.SiblingMergeBehavior: by default siblings of one name become one track, and
-two threads of one name one lane."""
+two threads of one name one lane. ChildTracksOrdering."""
 _BOOTTIME, _REALTIME = 6, 1
 
 
@@ -59,19 +64,42 @@ def track_packet(uuid: int, parent: int, name: str) -> bytes:
     return _packet(bytes_field(_DESCRIPTOR, text + varint_field(15, _MERGE_NONE)))
 
 
-def clock_packet(unix_ns: int) -> bytes:
-    """Boot time 0 is the start of the trace; real time says when that was."""
-    clocks = [(_BOOTTIME, 0), (_REALTIME, unix_ns)]
+def group_packet(uuid: int, parent: int, name: str, order: int) -> bytes:
+    """A track that holds others, which stand in the order of their own `order`."""
+    text = varint_field(1, uuid) + varint_field(5, parent) + text_field(2, name)
+    text += varint_field(11, _ORDER_EXPLICIT) + varint_field(12, order)
+    return _packet(bytes_field(_DESCRIPTOR, text + varint_field(15, _MERGE_NONE)))
+
+
+def clock_packet(unix_ns: int | None, boot_ns: int = 0, own: int | None = None) -> bytes:
+    """Boot time 0 is the start of the trace; real time says when that was.
+
+    Args:
+        unix_ns: the real time, None where nobody knows it.
+        boot_ns: the boot time of both.
+        own: a clock that is at 0 then, in which the events that follow count.
+    """
+    clocks = [] if own is None else [(own, 0)]
+    clocks.append((_BOOTTIME, boot_ns))
+    if unix_ns is not None:
+        clocks.append((_REALTIME, unix_ns))
     snapshot = b"".join(
         bytes_field(1, varint_field(1, clock) + varint_field(2, ns)) for clock, ns in clocks
     )
     return _packet(bytes_field(_CLOCK_SNAPSHOT, snapshot + varint_field(2, _BOOTTIME)))
 
 
-def interned_packet(tables: Mapping[int, Mapping[str, int]]) -> bytes:
-    """The packet that declares interned strings, by their field of InternedData."""
+def interned_packet(tables: Mapping[int, Mapping[str, int]], clock: int | None = None) -> bytes:
+    """The packet that declares interned strings, by their field of InternedData.
+
+    Args:
+        tables: strings and their ids.
+        clock: in which the packets that follow count; boot time by default.
+    """
     interned = b"".join(_interned(number, table) for number, table in tables.items())
-    return _packet(bytes_field(_INTERNED, interned), varint_field(_FLAGS, _CLEARED | _NEEDS_STATE))
+    defaults = b"" if clock is None else bytes_field(_DEFAULTS, varint_field(_CLOCK_ID, clock))
+    flags = varint_field(_FLAGS, _CLEARED | _NEEDS_STATE)
+    return _packet(bytes_field(_INTERNED, interned), defaults, flags)
 
 
 def _interned(number: int, table: Mapping[str, int]) -> bytes:
@@ -80,14 +108,22 @@ def _interned(number: int, table: Mapping[str, int]) -> bytes:
     )
 
 
+def counter_track_packet(
+    uuid: int, parent: int, name: str, unit: str, order: int | None = None
+) -> bytes:
+    """A track of numbers, with its place among the others where their parent asks for it."""
+    track = varint_field(1, uuid) + varint_field(5, parent) + text_field(2, name)
+    place = b"" if order is None else varint_field(12, order)
+    body = bytes_field(8, text_field(6, unit) if unit else b"")
+    return _packet(bytes_field(_DESCRIPTOR, track + body + place))
+
+
 def counter_packets(counter: Counter, uuid: int, parent: int) -> bytes:
     """The track of a counter and its samples."""
-    unit = text_field(6, counter.unit) if counter.unit else b""
-    track = varint_field(1, uuid) + varint_field(5, parent) + text_field(2, counter.name)
-    packets = [_packet(bytes_field(_DESCRIPTOR, track + bytes_field(8, unit)))]
+    packets = [counter_track_packet(uuid, parent, counter.name, counter.unit)]
     for ts_ns, value in _drawn(counter):
-        double = varint(44 << 3 | 1) + struct.pack("<d", value)
-        packets.append(_event(ts_ns, varint_field(9, _COUNTER), varint_field(11, uuid), double))
+        about = varint_field(9, _COUNTER), varint_field(11, uuid), double_field(44, value)
+        packets.append(event_packet(ts_ns, *about))
     return b"".join(packets)
 
 
@@ -118,27 +154,34 @@ def meta_packets(meta: Sequence[MetaSlice], first_uuid: int, parent: int) -> byt
     for item in meta:
         where = varint_field(11, tracks[item.track])
         about = text_field(22, item.category) + text_field(23, item.name)
-        args = b"".join(_argument(name, value) for name, value in item.args.items())
-        packets.append(_event(item.ts_ns, varint_field(9, _BEGIN), where, about, args))
-        packets.append(_event(item.ts_ns + item.dur_ns, varint_field(9, _END), where))
+        args = b"".join(argument(name, value) for name, value in item.args.items())
+        packets.append(event_packet(item.ts_ns, varint_field(9, _BEGIN), where, about, args))
+        packets.append(event_packet(item.ts_ns + item.dur_ns, varint_field(9, _END), where))
     return b"".join(packets)
 
 
-def _argument(name: str, value: float | str) -> bytes:
+def argument(name: str, value: float | str) -> bytes:
+    """The field of a track event that holds one argument."""
     if isinstance(value, str):
         body = text_field(6, value)
     elif isinstance(value, float):
-        body = varint(5 << 3 | 1) + struct.pack("<d", value)
+        body = double_field(5, value)
     else:
         body = varint_field(4, value)
     return bytes_field(4, text_field(10, name) + body)
+
+
+def double_field(number: int, value: float) -> bytes:
+    """A field that holds a fraction."""
+    return varint(number << 3 | 1) + struct.pack("<d", value)
 
 
 def _packet(*fields: bytes) -> bytes:
     return bytes_field(_PACKET, b"".join(fields) + varint_field(_SEQUENCE_ID, 1))
 
 
-def _event(ts_ns: int, *fields: bytes) -> bytes:
+def event_packet(ts_ns: int, *fields: bytes) -> bytes:
+    """A packet with a track event."""
     return _packet(
         varint_field(_TIMESTAMP, ts_ns),
         bytes_field(_TRACK_EVENT, b"".join(fields)),

@@ -18,6 +18,7 @@ from perfdiag.profiler.trace_packets import (
     MetaSlice,
     clock_packet,
     counter_packets,
+    group_packet,
     meta_packets,
     process_packet,
     track_packet,
@@ -40,9 +41,14 @@ class TraceOptions:
     Attributes:
         complete: every slice, with its original arguments, and flows from launches to device
             work. Without it only what a verdict needs: a third of the time to load.
+        clock: in which the events count, where that is not boot time: whoever writes the trace
+            says what time it is then. The facts lie in a group below all other tracks.
+        beside: each (n,) id of a further flow that passes through a slice, 0 for none.
     """
 
     complete: bool = True
+    clock: int | None = None
+    beside: Sequence[Int64s] = ()
 
 
 COMPLETE = TraceOptions()
@@ -69,15 +75,21 @@ def write_trace(
     base = track_base(recording)
     uuids = base + FIRST_LANE + np.arange(len(tracks.lane))
     encoder, strings = event_encoder(recording, tracks, uuids, complete=options.complete)
-    yield _tracks_preamble(recording, tracks, base)
-    yield strings.packet()
+    encoder = replace(encoder, beside=options.beside)
+    own = options.clock is not None
+    yield _tracks_preamble(recording, tracks, base, below=own)
+    if own:
+        yield _groups_preamble(recording, base)
+    elif recording.clock.unix_ns is not None:
+        yield clock_packet(recording.clock.unix_ns)
+    yield strings.packet(options.clock)
     # First, so that a file that is cut short still says whose it is.
     about = [*lane_slices(recording, tracks, base), *counter_slices(recording, base)]
-    yield meta_packets([*about, *meta], base + META, base + ROOT)
+    yield meta_packets([*about, *meta], base + META, base + (FACTS if own else ROOT))
     yield from encoder.blocks()
     devices = _device_uuids(recording, base)
     for i, counter in enumerate(recording.counters):
-        parent = devices.get(counter.device, base + ROOT)
+        parent = devices.get(counter.device, base + (HOST if own else ROOT))
         yield counter_packets(counter, base + FIRST_COUNTER + i, parent)
 
 
@@ -103,7 +115,14 @@ def track_base(recording: Recording) -> int:
 
 ROOT, META = 1, 2
 """Offsets of uuids from `track_base`: the rank's process, perfdiag's own tracks from 2 on."""
+FACTS, HOST, FIRST_ANNOTATION = 1 << 10, (1 << 10) + 1, 1 << 11
 FIRST_DEVICE, FIRST_COUNTER, FIRST_LANE = 1 << 12, 1 << 16, 1 << 20
+LAST = 1 << 20
+"""Among the tracks of a process."""
+
+GROUP = "perfdiag"
+"""The group of what is drawn over a trace. The UI (v52) orders the tracks of a process by name
+alone, so that all others get names that come after it."""
 
 
 def _device_uuids(recording: Recording, base: int) -> dict[int, int]:
@@ -113,20 +132,30 @@ def _device_uuids(recording: Recording, base: int) -> dict[int, int]:
     return {device: base + FIRST_DEVICE + i for i, device in enumerate(sorted(used))}
 
 
-def _tracks_preamble(recording: Recording, tracks: Tracks, base: int) -> bytes:
+def _groups_preamble(recording: Recording, base: int) -> bytes:
+    """Groups of what would else lie between the tracks of a process."""
+    packets = [group_packet(base + FACTS, base + ROOT, "trace facts", LAST)]
+    if any(counter.device == ABSENT for counter in recording.counters):
+        packets.append(group_packet(base + HOST, base + ROOT, "samples of the host", LAST))
+    return b"".join(packets)
+
+
+def _tracks_preamble(recording: Recording, tracks: Tracks, base: int, *, below: bool) -> bytes:
+    """The process and its tracks; `below`: with names that come after that of `GROUP`."""
     rank = "?" if recording.rank is None else recording.rank
     devices = _device_uuids(recording, base)
+    device = "streams of device" if below else "device"
     packets = [
         process_packet(base + ROOT, (recording.rank or 0) + 1, f"rank {rank}"),
-        *(track_packet(uuid, base + ROOT, f"device {d}") for d, uuid in devices.items()),
+        *(track_packet(uuid, base + ROOT, f"{device} {d}") for d, uuid in devices.items()),
     ]
     for i, (key, _) in enumerate(_track_rows(tracks)):
         lane = recording.lanes[key // len(GROUP_NAMES)]
         parent = base + ROOT if lane.kind == "thread" else devices[lane.device]
         name = lane.name + GROUP_NAMES[key % len(GROUP_NAMES)]
+        if below and lane.kind == "thread" and name <= GROUP:
+            name = f"thread {name}"
         packets.append(track_packet(base + FIRST_LANE + i, parent, name))
-    if recording.clock.unix_ns is not None:
-        packets.append(clock_packet(recording.clock.unix_ns))
     return b"".join(packets)
 
 

@@ -18,6 +18,7 @@ __all__ = [
     "block_header",
     "bytes_field",
     "fields",
+    "fixed64_field",
     "padded",
     "read_varint",
     "text_field",
@@ -50,6 +51,11 @@ def varint_field(number: int, value: int) -> bytes:
 def bytes_field(number: int, value: bytes) -> bytes:
     """A field that holds bytes or a message."""
     return block_header(number, len(value)) + value
+
+
+def fixed64_field(number: int, value: int) -> bytes:
+    """A field that holds 64 bits as they are."""
+    return varint(number << 3 | _FIXED64) + value.to_bytes(8, "little")
 
 
 def text_field(number: int, value: str) -> bytes:

@@ -301,6 +301,8 @@ class Recording:
         normalised: 0 is the start of the trace, and what cannot be believed is set aside.
         foreign: a Perfetto trace that perfdiag has not written, so that queries on it see slices
             of its own and not those of the canonical trace.
+        drawn_ns: starts of the slices that perfdiag has drawn over the trace, which queries on it
+            see too.
     """
 
     source: str
@@ -322,6 +324,7 @@ class Recording:
     metadata: Mapping[str, str] = field(default_factory=dict)
     normalised: bool = False
     foreign: bool = False
+    drawn_ns: Sequence[int] = ()
 
     def noting(self, *notices: Notice) -> "Recording":
         """A copy with more notices; those that concern nothing (count 0) are left out."""

@@ -14,75 +14,43 @@ __all__ = ["analyze"]
 
 
 def analyze(  # one parameter an option: typer reads them here
-    paths: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="PATH",
-            help="Traces of one job: files, folders of rank files, archives, globs; - is stdin.",
-        ),
-    ],
+    paths: options.Traces,
     format_: Annotated[
         Literal["table", "json"],
         typer.Option("--format", help="A table for people, or the whole report as JSON."),
     ] = "table",
     output_: options.Output = None,
-    step_marker: Annotated[
-        str | None,
-        typer.Option(
-            parser=options.regex,
-            metavar="REGEX",
-            help="Annotations whose name matches are the steps.",
-            show_default="the markers of known frameworks",
-        ),
-    ] = None,
-    device_track: Annotated[
-        str | None,
-        typer.Option(
-            parser=options.regex,
-            metavar="REGEX",
-            help="Tracks of a foreign trace whose name matches are device lanes.",
-            show_default="recognised by what they hold",
-        ),
-    ] = None,
-    time_unit: Annotated[
-        Literal["us", "ns", "ms"] | None,
-        typer.Option(help="Unit of the times in the trace.", show_default="as the format says"),
-    ] = None,
-    time_range: Annotated[
-        options.TimeRange | None,
-        typer.Option(
-            parser=options.time_range,
-            metavar="START:END",
-            help="Only this part, in seconds from the start of the trace, like 1.5:3.",
-            show_default="the whole trace",
-        ),
-    ] = None,
+    step_marker: options.StepMarker = None,
+    device_track: options.DeviceTrack = None,
+    time_unit: options.TimeUnit = None,
+    time_range: options.Section = None,
     counters: options.Counters = None,
     counters_offset: options.CountersOffset = None,
     counters_utc_offset: options.CountersUtcOffset = None,
     device: options.Device = None,
     ceilings: options.Ceilings = None,
     engine: options.Engine = "wasm",
-    max_memory: Annotated[
-        int | None,
-        typer.Option(
-            parser=options.size,
-            metavar="SIZE",
-            help="Refuse an input that needs more memory, like 8GB.",
-            show_default="what the machine has",
-        ),
-    ] = None,
-    deadline: Annotated[
-        float,
-        typer.Option(
-            parser=options.seconds,
-            metavar="SECONDS",
-            help="Give up a call to the trace processor after this.",
-            show_default="600",
-        ),
-    ] = 600.0,
+    max_memory: options.MaxMemory = None,
+    deadline: options.Deadline = 600.0,
     jobs: options.Jobs = options.PROCESSORS,
     config: options.Config = None,
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="EXPR",
+            help="Exit with 1 if this holds of the report, like 'host-bound>20%', and with 2 if "
+            "it cannot be told; may be given several times. See docs/ci.md.",
+            show_default="none",
+        ),
+    ] = None,
+    junit: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write what came of the gates as JUnit XML.",
+            show_default="none",
+        ),
+    ] = None,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
 ) -> None:
@@ -92,12 +60,14 @@ def analyze(  # one parameter an option: typer reads them here
     with its evidence: where the time goes, and what each fix would save.
     """
     from perfdiag.classifiers import analysis
-    from perfdiag.cli import output
+    from perfdiag.cli import gating, output
     from perfdiag.cli.config import read_config
     from perfdiag.cli.progress import progress_bar
 
+    gates = gating.parse(fail_on, junit)
     beside = (*(counters or ()), *([ceilings] if ceilings else ()))
-    output.check_writable(output_, *paths, *beside)
+    for result in (output_, junit):
+        output.check_writable(result, *paths, *beside)
     configured = read_config(config)
     settings = analysis.Options(
         engine=engine,
@@ -119,6 +89,7 @@ def analyze(  # one parameter an option: typer reads them here
     with progress_bar(quiet=quiet) as advance:
         report = analysis.analyze(paths, settings, advance)
     _show(report, format_, output_, quiet, verbose)
+    gating.conclude(gates, report, junit, quiet=quiet)
 
 
 def _show(report: "Report", format_: str, output_: Path | None, quiet: bool, verbose: bool) -> None:

@@ -12,6 +12,7 @@ from perfdiag.trace_schemas.report import LEAF_LABEL, LEAVES, Label
 
 __all__ = [
     "LABEL_STYLE",
+    "LEAF_STYLE",
     "LEAF_TEXT",
     "Bar",
     "label_bar",
@@ -30,7 +31,7 @@ LABEL_STYLE: dict[Label, str] = {
 }
 """One hue a class, of a lightness that reads on dark and on light backgrounds."""
 
-_LEAF_STYLE: dict[str, str] = {
+LEAF_STYLE: dict[str, str] = {
     "compute_kernel": "#3fa34d",
     "memory_kernel": "#3b82d6",
     "copy": "#7db4f0",
@@ -105,7 +106,7 @@ def split_cells(budget_ns: Mapping[str, int], cells: int) -> list[tuple[str, int
 
 def swatch(leaf: str, console: Console) -> tuple[str, str]:
     """(glyph, style) that stand for a leaf on this console."""
-    return _glyph(LEAF_LABEL[leaf], console), _LEAF_STYLE[leaf]
+    return _glyph(LEAF_LABEL[leaf], console), LEAF_STYLE[leaf]
 
 
 def _glyph(label: Label | None, console: Console) -> str:

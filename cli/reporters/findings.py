@@ -6,9 +6,9 @@ from rich.text import Text
 from perfdiag.cli.reporters.units import sentence, shorten
 from perfdiag.trace_schemas.report import STATUSES, Finding, Report, Status
 
-__all__ = ["note", "table"]
+__all__ = ["SAID", "note", "table"]
 
-_SAID: dict[Status, str] = {
+SAID: dict[Status, str] = {
     "fires": "found",
     "minor": "worth too little",
     "quiet": "not there",
@@ -26,7 +26,7 @@ def note(report: Report) -> str:
     ) in report.findings:  # those that say most come first: of ranks that differ, the best
         best.setdefault(finding.id, finding.status)
     said = {status: list(best.values()).count(status) for status in STATUSES}
-    counts = ", ".join(f"{number} {_SAID[s]}" for s, number in said.items() if number)
+    counts = ", ".join(f"{number} {SAID[s]}" for s, number in said.items() if number)
     total = len({finding.id for finding in report.findings})
     return f"{total} {'diagnosis' if total == 1 else 'diagnoses'}: {counts}"
 
@@ -46,4 +46,4 @@ def table(report: Report, *, verbose: bool = False) -> Table:
 def _row(finding: Finding) -> tuple[Text, Text, Text]:
     style = _STYLE.get(finding.status, "dim")
     name = Text(shorten(finding.id, 40))
-    return name, Text(_SAID[finding.status], style), Text(sentence(finding.why), "dim")
+    return name, Text(SAID[finding.status], style), Text(sentence(finding.why), "dim")

@@ -16,6 +16,7 @@ from perfdiag.cli.reporters.units import (
     plural,
     shorten,
 )
+from perfdiag.trace_schemas.counted_steps import counted_steps
 from perfdiag.trace_schemas.report import Kernel, Rank, Report, Roofline, Step
 
 __all__ = ["block"]
@@ -169,7 +170,7 @@ def _names(kernels: list[Kernel], room: int, *, kernel_too: bool) -> Iterator[li
 
 
 def _calls(kernel: Kernel, rank: Rank) -> list[Text | str]:
-    return [count(kernel.count / max(1, len(rank.steps)))]
+    return [count(kernel.count / max(1, len(counted_steps(rank))))]
 
 
 def _figures(kernel: Kernel, rank: Rank) -> Iterator[Text | str]:

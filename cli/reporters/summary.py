@@ -8,6 +8,8 @@ from typing import Literal, TypeVar
 
 from msgspec import structs
 
+from perfdiag.cli.reporters.units import plural
+from perfdiag.trace_schemas.counted_steps import counted_steps, steps_counted
 from perfdiag.trace_schemas.report import (
     Collective,
     Fix,
@@ -28,6 +30,8 @@ __all__ = [
     "collective_rows",
     "fix_groups",
     "hotspots",
+    "mean_of",
+    "mean_window_ns",
     "pick_ranks",
     "pick_steps",
     "rank_rows",
@@ -110,8 +114,25 @@ class CollectiveRow:
 
 
 def step_count(report: Report) -> int:
-    """Steps of all ranks together: what a total is divided by to speak of one step."""
+    """Steps of all ranks together, those without a verdict too.
+
+    Totals and budgets are of those that `counted_steps` gives.
+    """
     return sum(len(rank.steps) for rank in report.ranks)
+
+
+def mean_of(report: Report) -> str:
+    """Over which steps totals and budgets are averaged."""
+    counted, total = steps_counted(report), step_count(report)
+    over = f" on {plural(len(report.ranks), 'rank')}" if len(report.ranks) > 1 else ""
+    if counted == total:
+        return f"mean of {plural(total, 'step')}{over}"
+    return f"mean of the {counted:,} of {plural(total, 'step')}{over} that have a verdict"
+
+
+def mean_window_ns(rank: Rank) -> float:
+    """The window of a mean step of a rank."""
+    return rank.totals_ns.window / max(1, len(counted_steps(rank)))
 
 
 def step_rows(report: Report) -> list[StepRow]:
@@ -147,8 +168,8 @@ def rank_rows(report: Report) -> list[RankRow]:
     return [
         RankRow(
             rank=rank.rank,
-            step_ns=rank.totals_ns.window / max(1, len(rank.steps)),
-            waits_ns=rank.budget_ns.get("collective_wait", 0) / max(1, len(rank.steps)),
+            step_ns=rank.totals_ns.window / max(1, len(counted_steps(rank))),
+            waits_ns=rank.budget_ns.get("collective_wait", 0) / max(1, len(counted_steps(rank))),
             late_ns=0 if rank.rank is None else late[rank.rank] / max(1, steps - len(rank.steps)),
             is_culprit=rank.rank is not None and rank.rank == report.job.culprit_rank,
         )

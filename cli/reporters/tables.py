@@ -14,6 +14,7 @@ from perfdiag.cli.reporters.summary import (
     StepRow,
     collective_rows,
     hotspots,
+    mean_window_ns,
     pick_ranks,
     pick_steps,
     region_rows,
@@ -29,6 +30,7 @@ from perfdiag.cli.reporters.units import (
     shorten,
     size,
 )
+from perfdiag.trace_schemas.counted_steps import steps_counted
 from perfdiag.trace_schemas.report import Hotspot, Label, Rank, Report
 
 __all__ = ["tables"]
@@ -122,7 +124,8 @@ def _step_cells(row: StepRow, name_width: int, with_coverage: bool) -> list[str 
 
 def _regions(rows: Sequence[RegionRow], report: Report, name_width: int, mostly: int) -> Table:
     """The parts of a step; `mostly`: room for the work that takes longest in each, 0 for none."""
-    steps, whole = max(1, step_count(report)), report.job.totals_ns.window
+    steps = max(1, step_count(report))
+    whole = sum(row.step.dur_ns for row in step_rows(report))
     table = _table("name", ">time", ">share", "bound by", *["mostly"] * (mostly > 0))
     longest = max(1, *(row.dur_ns for row in rows))
     for row in rows:
@@ -151,7 +154,7 @@ def _mostly(row: RegionRow, width: int) -> str:
 
 def _longest(spots: Sequence[Hotspot], report: Report, width: int) -> Block:
     """The device work that takes longest, by operator and name."""
-    steps, busy = max(1, step_count(report)), report.job.totals_ns.busy
+    steps, busy = max(1, steps_counted(report)), report.job.totals_ns.busy
     table = _table("operator", "kernel", ">calls", ">time", ">busy", bar=False)
     for spot in spots[:_MOST_SPOTS]:
         table.add_row(
@@ -168,17 +171,17 @@ def _ranks(report: Report) -> Block:
     shown = pick_ranks(report)
     waiting = any(rank.waits for rank in report.ranks)
     table = _table(">rank", ">step", ">busy", *[">waits", ">for"] * waiting, "bound by", ">sure")
-    longest = max(1, *(_mean_window(rank) for rank in report.ranks))
+    longest = max(1, *(mean_window_ns(rank) for rank in report.ranks))
     for rank in shown:
         totals, is_culprit = rank.totals_ns, rank.rank == report.job.culprit_rank
         table.add_row(
             Text(_rank_name(rank.rank), "bold red" if is_culprit else ""),
-            duration(_mean_window(rank)),
+            duration(mean_window_ns(rank)),
             percent(totals.busy, totals.window),
             *_waits(rank) * waiting,
             label_text(rank.label),
             _sure(rank.label, rank.confidence),
-            Bar(rank.budget_ns, _mean_window(rank) / longest),
+            Bar(rank.budget_ns, mean_window_ns(rank) / longest),
         )
     left_out = len(report.ranks) - len(shown)
     note = "each by its own time: a wait counts as collective"
@@ -200,10 +203,6 @@ def _sure(label: Label, confidence: float) -> str:
 
 def _rank_name(rank: int | None) -> str:
     return "?" if rank is None else str(rank)
-
-
-def _mean_window(rank: Rank) -> float:
-    return rank.totals_ns.window / max(1, len(rank.steps))
 
 
 def _collectives(report: Report, width: int) -> Block:

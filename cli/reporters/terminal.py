@@ -9,7 +9,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from perfdiag.cli.reporters import findings, fixes, notices, replay, tables
+from perfdiag.cli.reporters import findings, fix_text, fixes, notices, replay, tables
 from perfdiag.cli.reporters.bars import (
     LABEL_STYLE,
     LEAF_TEXT,
@@ -18,8 +18,9 @@ from perfdiag.cli.reporters.bars import (
     leaves_of,
     swatch,
 )
-from perfdiag.cli.reporters.summary import step_count
+from perfdiag.cli.reporters.summary import mean_of
 from perfdiag.cli.reporters.units import clean, duration, percent, plural, sentence, shorten, size
+from perfdiag.trace_schemas.counted_steps import steps_counted
 from perfdiag.trace_schemas.report import Report
 
 __all__ = ["render"]
@@ -49,7 +50,7 @@ def _blocks(report: Report, console: Console, verbose: bool) -> Iterator[Rendera
     for title, note, table in tables.tables(report, console):
         yield section(title, note, table)
     if report.fixes:
-        yield section("What to do", fixes.note(report), fixes.groups(report, verbose=verbose))
+        yield section("What to do", fix_text.note(report), fixes.groups(report, verbose=verbose))
     elif any(finding.status == "quiet" for finding in report.findings):
         yield section("What to do", "nothing was found that is worth doing", Table())
     if replay.is_told(report):
@@ -143,16 +144,15 @@ def _step_time(report: Report) -> Text:
 
 
 def _whole(report: Report) -> str:
-    steps, window = step_count(report), report.job.totals_ns.window
+    steps, window = steps_counted(report), report.job.totals_ns.window
     if all(step.source == "whole" for rank in report.ranks for step in rank.steps):
         return f"{duration(window / max(1, len(report.ranks)))}, the whole trace: no steps found"
-    over = f" on {plural(len(report.ranks), 'rank')}" if len(report.ranks) > 1 else ""
-    return f"{duration(window / max(1, steps))} a step, mean of {plural(steps, 'step')}{over}"
+    return f"{duration(window / max(1, steps))} a step, {mean_of(report)}"
 
 
 def _budget(report: Report, console: Console) -> RenderableType:
     budget = report.job.budget_ns
-    whole, steps = sum(budget.values()), max(1, step_count(report))
+    whole, steps = sum(budget.values()), max(1, steps_counted(report))
     legend = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
     for justify in ("left", "left", "right", "right", "left"):
         legend.add_column(justify=justify, no_wrap=True)

@@ -6,6 +6,7 @@ event by event.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -21,6 +22,7 @@ from perfdiag.trace_schemas.notices import Notice
 from perfdiag.trace_schemas.recording import Int32s, Int64s
 
 __all__ = [
+    "OWN_PROCESS",
     "ChromeTrace",
     "Event",
     "Interner",
@@ -41,6 +43,11 @@ LARGEST_NS = 1 << 61
 """Of a start or a duration, so that ends fit 63 bits; 73 years."""
 
 NO_ARGS = msgspec.Raw(b"{}")
+
+OWN_PROCESS = "perfdiag"
+"""Process of the events that perfdiag has put into a document: they are results, and not read."""
+
+_OWN = re.compile(rb'"pid"\s*:\s*"perfdiag"')
 
 
 class Event(msgspec.Struct, gc=False):
@@ -253,13 +260,13 @@ def _pieces(trace: ChromeTrace, texts: Iterator[bytes], unit_ns: int) -> Iterato
     exact = False
     for text in texts:
         if not exact:
-            events = _decode_events(text)
+            events = _foreign(_decode_events(text), text)
             complete = _complete(events)
             ts_ns = nanoseconds([e.ts for e in complete], unit_ns)
             dur_ns = nanoseconds([e.dur for e in complete], unit_ns)
             exact = ts_ns is None or dur_ns is None
         if exact:
-            events = _decimal_events(text)
+            events = _foreign(_decimal_events(text), text)
             complete = _in_range(trace, _complete(events), unit_ns)
             ts_ns = _exact([e.ts for e in complete], unit_ns)
             dur_ns = _exact([e.dur for e in complete], unit_ns)
@@ -269,6 +276,13 @@ def _pieces(trace: ChromeTrace, texts: Iterator[bytes], unit_ns: int) -> Iterato
         if len(complete) < len(events):
             _keep_others(trace, events)
         yield _columns(trace, complete, ts_ns, dur_ns)
+
+
+def _foreign(events: list[Event], text: bytes) -> list[Event]:
+    """The events that perfdiag has not put in, nor arrows to them."""
+    if not _OWN.search(text):
+        return events
+    return [e for e in events if e.pid != OWN_PROCESS and e.cat != "perfdiag.evidence"]
 
 
 def _decimal_events(text: bytes) -> list[Event]:

@@ -39,6 +39,10 @@ ORDER BY id
 """
 _ARGS = "SELECT * FROM _canonical_arg WHERE key != 'raw_args'"
 _RAW_ARGS = "SELECT id, string_value FROM _canonical_arg WHERE key = 'raw_args'"
+_DRAWN = """
+SELECT ts FROM slice
+WHERE category IN ('perfdiag.verdict', 'perfdiag.budget', 'perfdiag.wait', 'perfdiag.fix')
+"""
 _WITH_TELLING_GRID = "SELECT id FROM _canonical_slice WHERE name GLOB 'bmm_*'"
 """As `kernels.grid_tells` has it."""
 _RANGES = f"""
@@ -90,6 +94,7 @@ def read_canonical(session: Session, path: str, *, keep_args: KeepArgs = False) 
         events_skipped=rank["events_skipped"],
         metadata={fact.name: fact.args["value"] for fact in facts.get("metadata", ())},
         normalised=True,
+        drawn_ns=session.query(_DRAWN).ints("ts").tolist(),
     )
 
 

@@ -99,7 +99,10 @@ def test_help_lists_commands_in_the_order_of_need(perfdiag: Runner) -> None:
     commands = [
         line.split()[0] for line in out.split("Commands:")[1].split("\n\n")[0].splitlines()[1:]
     ]
-    assert commands == ["analyze", "explain", "query", "features", "convert", "selftest"]
+    assert commands == [
+        *("analyze", "view", "report", "annotate", "triage"),
+        *("explain", "query", "features", "convert", "selftest"),
+    ]
 
 
 def test_help_does_not_cut_summaries(perfdiag: Runner) -> None:
@@ -127,7 +130,7 @@ def test_every_option_has_help_and_a_default(option: TyperOption) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["analyze", "explain", "query", "features", "convert", "selftest"]
+    "command", ["analyze", "report", "explain", "query", "features", "convert", "selftest"]
 )
 def test_help_shows_defaults(perfdiag: Runner, command: str) -> None:
     """Each option of a command shows its default or that it must be given."""

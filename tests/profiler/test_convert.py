@@ -80,7 +80,7 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.M
     def fail(*_: object) -> bytes:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("perfdiag.profiler.convert._deflated", fail)
+    monkeypatch.setattr("perfdiag.profiler.trace_file._deflated", fail)
     with pytest.raises(UsageError, match="No space left"):
         convert(str(TRAINING), tmp_path / "out.pftrace")
     assert list(tmp_path.iterdir()) == []

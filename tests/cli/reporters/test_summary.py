@@ -5,6 +5,8 @@ from msgspec.structs import replace
 from perfdiag.cli.reporters.summary import (
     collective_rows,
     fix_groups,
+    mean_of,
+    mean_window_ns,
     pick_ranks,
     pick_steps,
     rank_rows,
@@ -105,3 +107,16 @@ def test_fixes_are_grouped_by_layer_and_ranked(report: Report) -> None:
         "collectives": ["allreduce_small_buckets"],
     }
     assert list(groups) == ["input-pipeline", "compiler", "collectives"]
+
+
+def test_means_are_of_the_steps_that_totals_add_up(report: Report) -> None:
+    """Steps without a verdict are not in the totals, so nothing is divided by them."""
+    rank = report.ranks[0]
+    lost = [replace(step, coverage=0.0) for step in rank.steps[2:]]
+    window = sum(step.totals_ns.window for step in rank.steps[:2])
+    totals = replace(rank.totals_ns, window=window)
+    half = replace(rank, steps=[*rank.steps[:2], *lost], totals_ns=totals)
+    assert mean_window_ns(half) == window / 2
+    alone = replace(report, ranks=[half])
+    assert mean_of(alone) == "mean of the 2 of 4 steps that have a verdict"
+    assert mean_of(report) == "mean of 16 steps on 4 ranks"

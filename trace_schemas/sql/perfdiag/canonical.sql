@@ -29,7 +29,14 @@ SELECT
 FROM slice
 JOIN track ON slice.track_id = track.id
 WHERE
-  slice.category GLOB 'perfdiag.*';
+  slice.category GLOB 'perfdiag.*'
+  -- Results, which an annotated trace holds: see `perfdiag.results`.
+  AND NOT slice.category IN (
+    'perfdiag.verdict',
+    'perfdiag.budget',
+    'perfdiag.wait',
+    'perfdiag.fix'
+  );
 
 -- Ranks of a canonical trace.
 CREATE PERFETTO TABLE _canonical_rank(

@@ -4,6 +4,8 @@ INCLUDE PERFETTO MODULE perfdiag.evidence;
 
 INCLUDE PERFETTO MODULE perfdiag.model;
 
+INCLUDE PERFETTO MODULE perfdiag.results;
+
 -- Names of device work, each once: rows of work are many, and text is slow to fetch.
 CREATE PERFETTO VIEW _perfdiag_class_fact(
   -- Number of the class.

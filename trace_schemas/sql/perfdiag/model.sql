@@ -743,7 +743,10 @@ CREATE PERFETTO VIEW perfdiag_counter(
 SELECT
   counter.id,
   rank.rank,
-  cast_int!(substr(iif(parent.name GLOB 'device *', parent.name, NULL), 8)) AS device_id,
+  -- `device 0`, or `streams of device 0` in an annotated trace.
+  cast_int!(
+    substr(iif(parent.name GLOB '*device *', parent.name, NULL), instr(parent.name, 'device ') + 7)
+  ) AS device_id,
   track.name AS metric,
   track.unit,
   counter.ts,
@@ -760,6 +763,8 @@ JOIN _canonical_rank AS rank
   )
 WHERE
   counter.value IS NOT NULL
+  -- Below the group of an annotated trace are results, not counters of hardware.
+  AND parent.name IS NOT 'perfdiag'
 UNION ALL
 SELECT
   id,
