@@ -1,7 +1,7 @@
 """Healthy jobs drawn at random, faults in them, and what the analysis says of their traces."""
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -78,13 +78,14 @@ def _cured(spec: JobSpec) -> JobSpec:
     )
 
 
-def injected(healthy: Healthy, doses: Mapping[str, float]) -> Job:
+def injected(healthy: Healthy, doses: Mapping[str, float], mended: Collection[str] = ()) -> Job:
     """The job with several dosed faults, one put in after the other.
 
     Args:
         healthy: where the loss should be read in each step, so that what one costs does not depend
             on the others.
         doses: by fault; none that builds the job anew.
+        mended: those whose fixes are made.
 
     Raises:
         UsageError: the job cannot have one of them.
@@ -95,7 +96,7 @@ def injected(healthy: Healthy, doses: Mapping[str, float]) -> Job:
     for name, dose in doses.items():
         ranks = everyone[-1:] if FAULTS[name].one_rank else everyone
         scene = Scene(healthy.spec, job, healthy.platform, step_ns, dose, ranks)
-        job = FAULTS[name].change(scene)
+        job = FAULTS[name].mended(scene) if name in mended else FAULTS[name].change(scene)
     return job
 
 

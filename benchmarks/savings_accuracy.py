@@ -2,15 +2,15 @@
 
 Usage: python benchmarks/savings_accuracy.py [--jobs 200] [--several 100] [--workers 2]
 
-A fault goes into a healthy job, and the job is simulated with it and without: the difference of the
-mean steps is what its removal saves. The prediction is that of the fix that names the fault, from
-the traces of the faulty job alone. In jobs with several faults, their order is compared.
+A fault goes into a healthy job, and the job is simulated with it and mended as its fix says: the
+difference of the mean steps is what that saves. The prediction is that of the fix, from the traces
+of the faulty job alone. In jobs with several faults, their order is compared.
 """
 
 import argparse
 import gc
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -22,13 +22,12 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 from accuracy_page import PAGE, write
-from faulty_jobs import Healthy, analysed, draw_healthy, injected
+from faulty_jobs import Healthy, analysed, draw_healthy, injected, mean_ns
 from measure import table
 
-from perfdiag.profiler.simulator.faults import FAULTS, inject
+from perfdiag.profiler.simulator.faults import FAULTS, inject, mend
 from perfdiag.profiler.simulator.jobs import build_job
 from perfdiag.profiler.simulator.program import Job
-from perfdiag.profiler.simulator.truth import saving_of
 from perfdiag.trace_schemas.errors import UsageError
 from perfdiag.trace_schemas.report import Fix, Report
 
@@ -57,6 +56,14 @@ CLOCKS = ("capped_clock", "late_by_clock")
 
 LONE = tuple(name for name in FAULTS if name != "small_batch")
 """With another batch a step is another step."""
+
+NAMED_ONLY = (
+    "exposed_all_reduce",
+    "python_overhead",
+    "launch_bound_small_kernels",
+    "draining_sync",
+)
+"""Findings that name a fault of another kind for what it looks like; their fixes do not undo it."""
 
 TOGETHER = (
     "slow_loader",
@@ -125,37 +132,82 @@ class Single:
 
 @dataclass(frozen=True, slots=True)
 class Several:
-    """A job with several faults: of each what its removal really saves, and what is predicted."""
+    """A job with several faults.
 
-    real_ns: tuple[float, ...]
-    predicted: tuple[Prediction | None, ...]
+    Attributes:
+        step_ns: mean step of the job.
+        saved_ns: what mending some of the faults together really saves of that, for each choice.
+        predicted: by fault; None where no fix names it.
+    """
+
+    step_ns: float
+    saved_ns: Mapping[frozenset[str], float]
+    predicted: Mapping[str, Prediction | None]
+
+    @property
+    def named(self) -> dict[str, Prediction]:
+        """What is predicted of faults that a fix of their own names."""
+        found = {fault: one for fault, one in self.predicted.items() if one is not None}
+        fixes = [one.fix for one in found.values()]
+        return {fault: one for fault, one in found.items() if fixes.count(one.fix) == 1}
+
+    def by_saving(self) -> Iterator[tuple[float, float]]:
+        """Of two named faults: by how much one saves more alone, and is said to."""
+        for (fault, one), (other, another) in combinations(self.named.items(), 2):
+            more = self.saved_ns[frozenset({fault})] - self.saved_ns[frozenset({other})]
+            if self._differs(more):
+                yield more, one.likely - another.likely
+
+    def by_order(self) -> Iterator[tuple[float, float]]:
+        """Of two named faults: by how much the one that should come first saves more, and comes.
+
+        That one comes next whose mending saves most after all before it.
+        """
+        left, done = self.named, frozenset[str]()
+        while left:
+            saved = {fault: self.saved_ns[done | {fault}] for fault in left}
+            best = max(sorted(saved), key=lambda fault: saved[fault])
+            place = left.pop(best).place
+            for fault, one in left.items():
+                if self._differs(saved[best] - saved[fault]):
+                    yield saved[best] - saved[fault], one.place - place
+            done |= {best}
+
+    def _differs(self, ns: float) -> bool:
+        return abs(ns) >= HIDDEN * self.step_ns
 
 
 def single(seed: int) -> Single:
     """A random job with a random fault that it can have."""
     healthy, chance = draw_healthy(seed), Random(f"fault {seed}")
     sound = build_job(healthy.spec)
-    fault, job = next(_faulty(healthy, sound, chance))
-    real = saving_of(job, sound, healthy.platform, seed)
+    fault, job, mended = next(_faulty(healthy, sound, chance))
+    step = mean_ns(job, healthy)
+    real = step - mean_ns(mended, healthy)
     clocks = fault in CLOCKS
     report = analysed(job, healthy, clocks=clocks)
-    before = {fix.id for fix in analysed(sound, healthy, clocks=clocks).fixes}
-    fresh = _prediction(report, [one for one in FAULTS[fault].findings if one not in before])
-    found = fresh or _prediction(report, FAULTS[fault].findings)
-    return Single(fault, _step_ns(report), real, found, found is None or found is fresh)
+    before = {fix.id for fix in analysed(mended, healthy, clocks=clocks).fixes}
+    fixes = undoing(fault)
+    fresh = _prediction(report, [one for one in fixes if one not in before])
+    found = fresh or _prediction(report, fixes)
+    return Single(fault, step, real, found, found is None or found is fresh)
 
 
-def _faulty(healthy: Healthy, sound: Job, chance: Random) -> Iterator[tuple[str, Job]]:
-    """Faults that the job can have, in random order."""
+def _faulty(healthy: Healthy, sound: Job, chance: Random) -> Iterator[tuple[str, Job, Job]]:
+    """Faults that the job can have, in random order, and what mends them."""
     dose = chance.uniform(*DOSES)
     for fault in chance.sample(LONE, len(LONE)):
-        one_link = fault == "slow_link" and healthy.spec.ranks >= 4
+        ranks = (0,) if fault == "slow_link" and healthy.spec.ranks >= 4 else ()
         with suppress(UsageError):
-            job = inject(
-                fault, healthy.spec, healthy.platform, dose, ranks=(0,) if one_link else ()
-            )
+            job = inject(fault, healthy.spec, healthy.platform, dose, ranks)
             if job != sound:
-                yield fault, job
+                yield fault, job, mend(fault, healthy.spec, healthy.platform, dose, ranks)
+
+
+def undoing(fault: str) -> Sequence[str]:
+    """Findings that name a fault, and whose fix undoes it; the first always does."""
+    first, *others = FAULTS[fault].findings
+    return first, *(one for one in others if one not in NAMED_ONLY)
 
 
 def several(seed: int) -> Several | None:
@@ -169,12 +221,11 @@ def several(seed: int) -> Several | None:
         return None
     chosen = {fault: doses[fault] for fault in able}
     job = injected(healthy, chosen)
-    real = tuple(
-        saving_of(job, injected(healthy, _without(chosen, fault)), healthy.platform, seed)
-        for fault in chosen
-    )
+    whole = mean_ns(job, healthy)
+    some = [frozenset(c) for n in range(1, len(able) + 1) for c in combinations(able, n)]
+    saved = {mended: whole - mean_ns(injected(healthy, chosen, mended), healthy) for mended in some}
     report = analysed(job, healthy)
-    return Several(real, tuple(_prediction(report, FAULTS[fault].findings) for fault in chosen))
+    return Several(whole, saved, {fault: _prediction(report, undoing(fault)) for fault in chosen})
 
 
 def _able(healthy: Healthy, fault: str) -> bool:
@@ -187,10 +238,6 @@ def _able(healthy: Healthy, fault: str) -> bool:
     return True
 
 
-def _without(doses: dict[str, float], fault: str) -> dict[str, float]:
-    return {name: dose for name, dose in doses.items() if name != fault}
-
-
 def _prediction(report: Report, findings: Sequence[str]) -> Prediction | None:
     """The fix that names a fault: of the first of the findings that has one."""
     fixes: dict[str, tuple[int, Fix]] = {fix.id: (at, fix) for at, fix in enumerate(report.fixes)}
@@ -200,12 +247,6 @@ def _prediction(report: Report, findings: Sequence[str]) -> Prediction | None:
             bounds = fix.saving_low_ns, fix.saving_high_ns
             return Prediction(name, fix.saving_ns_per_step, *bounds, place)
     return None
-
-
-def _step_ns(report: Report) -> float:
-    """Mean step of all ranks."""
-    lengths = [step.dur_ns for rank in report.ranks for step in rank.steps]
-    return sum(lengths) / len(lengths)
 
 
 def savings_table(found: Sequence[Single]) -> str:
@@ -252,25 +293,17 @@ def _row(name: str, jobs: Sequence[Single]) -> list[str]:
 
 def order_line(found: Sequence[Several]) -> str:
     """How far the order of fixes is that of what they really save."""
-    pairs = [pair for one in found for pair in _pairs(one)]
-    by_place = kendall([(real, -place) for real, place, _ in pairs])
-    by_saving = kendall([(real, likely) for real, _, likely in pairs])
-    named = sum(one is not None for job in found for one in job.predicted)
+    order = [pair for one in found for pair in one.by_order()]
+    saving = [pair for one in found for pair in one.by_saving()]
+    named = sum(one is not None for job in found for one in job.predicted.values())
     faults = sum(len(job.predicted) for job in found)
     return (
-        f"{len(found)} jobs with {faults} faults, two or three each, of which fixes name {named}; "
-        f"{len(pairs)} pairs of named faults. Kendall's tau of the order of the fixes in the "
-        f"report is **{by_place:.2f}**, that of their savings before anything else is mended "
-        f"{by_saving:.2f}."
+        f"{len(found)} jobs with {faults} faults, two or three each, of which fixes name {named}. "
+        f"Pairs of which one really saves more by {HIDDEN:.0%} of a step are compared. Kendall's "
+        f"tau of the order of the fixes in the report, each after those before it, is "
+        f"**{kendall(order):.2f}** ({len(order)} pairs); of what each saves alone it is "
+        f"**{kendall(saving):.2f}** ({len(saving)} pairs)."
     )
-
-
-def _pairs(job: Several) -> Iterable[tuple[float, float, float]]:
-    """Of each two named faults: by how much the first saves more, comes later, is said to save."""
-    named = [(r, p) for r, p in zip(job.real_ns, job.predicted, strict=True) if p is not None]
-    for (real, one), (least, other) in combinations(named, 2):
-        if one.fix != other.fix:
-            yield real - least, one.place - other.place, one.likely - other.likely
 
 
 def kendall(pairs: Sequence[tuple[float, float]]) -> float:

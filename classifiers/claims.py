@@ -37,7 +37,7 @@ class Claim:
         leaves: nanoseconds of other leaves inside the intervals are not meant.
         low, mid, high: (n,) share of each interval's nanoseconds that the fix saves.
         verb: how it saves them.
-        threads: lanes whose work goes, where the verb is `remove`.
+        threads: lanes whose work goes, where the verb is `remove`; `ABSENT`: the making of batches.
     """
 
     start_ns: Int64s

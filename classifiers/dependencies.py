@@ -179,6 +179,17 @@ def _by_channel(met: Meetings, shift_ns: Sequence[int]) -> list[Int64s]:
     return [np.array(meetings, np.int64) for meetings in who.values()]
 
 
+def _before(loader: Loader) -> Int64s:
+    """(b,) when the batch that was waited for before came; before the first such, the first of all.
+
+    Where only one was, nothing shows when its making began: that is when it was asked for.
+    """
+    if loader.waited.sum() < 2:
+        return loader.asked_ns
+    came = np.where(loader.waited, loader.came_ns, loader.came_ns[0])
+    return np.append(loader.asked_ns[:1], np.maximum.accumulate(came)[:-1])
+
+
 class _Built(NamedTuple):
     """(work,) the first and the last node of each piece of device work."""
 
@@ -267,36 +278,40 @@ class _Rank:
             self._draft.add_edges(first[waits.start_of[on]], target[on], from_start=True)
             if batches is not None:
                 on = waits.batch != ABSENT
-                self._draft.add_edges(batches + waits.batch[on], target[on])
+                self._draft.add_edges(batches[waits.batch[on]], target[on])
             for other in threads.cuts:
                 on = waits.by_lane == other
                 source = threads.at(other, waits.until_ns[on])
                 self._draft.add_edges(source, target[on], from_start=True)
 
-    def _add_batches(self, loader: Loader, threads: Threads) -> int:
-        """A loader brings one batch after another, however fast they are asked for.
+    def _add_batches(self, loader: Loader, threads: Threads) -> Int64s:
+        """(b,) nodes of the batches that a loader brings, however fast they are asked for.
 
-        While the thread waits it is busy all the time. Where it never is for two batches on end,
-        nothing shows when it began with one: that takes its time from when it is asked for, as do
-        batches that are there already.
+        Its queue is empty when the thread has to wait: all workers are at work then, and have been
+        since it last was. So such a batch takes its time from the one that was waited for before,
+        as workers that make batches side by side deliver them by turns. Batches that are there
+        already take theirs from when they are asked for.
         """
-        before = np.append(loader.asked_ns[:1], loader.came_ns[:-1])
-        taken = loader.came_ns - before
-        follows = loader.waited & np.append(False, loader.waited[:-1])
-        chained = loader.waited & (np.arange(len(taken)) > 0) & follows.any()
-        usual = np.median(taken[follows]).astype(np.int64) if follows.any() else 0
-        length = np.where(follows, taken, np.minimum(taken, usual))
-        base = self._draft.add_lane(
-            self._position,
-            NodeKind.BATCH,
-            (loader.asked_ns, loader.came_ns),
-            length_ns=np.where(chained, length, loader.came_ns - loader.asked_ns),
-            gap_ns=np.where(chained, taken - length, 0),
-        )
-        asked = np.flatnonzero(~chained)
-        source = threads.at(loader.lane, loader.asked_ns[asked])
-        self._draft.add_edges(source, base + asked, from_start=True)
-        return base
+        nodes = np.empty(len(loader.asked_ns), np.int64)
+        begin = np.where(loader.waited, _before(loader), loader.asked_ns)
+        for waited in (True, False):
+            rows = np.flatnonzero(loader.waited == waited)
+            if not len(rows):
+                continue
+            since, came = begin[rows], loader.came_ns[rows]
+            base = self._draft.add_lane(
+                self._position,
+                NodeKind.BATCH,
+                (since, came),
+                length_ns=came - since,
+            )
+            nodes[rows] = base + np.arange(len(rows))
+            asked = rows[since == loader.asked_ns[rows]]
+            source = threads.at(loader.lane, loader.asked_ns[asked])
+            self._draft.add_edges(source, nodes[asked], from_start=True)
+        first = np.flatnonzero(loader.waited & (begin != loader.asked_ns))[:1]
+        self._draft.add_edges(nodes[np.zeros_like(first)], nodes[first])
+        return nodes
 
     def _steps(self, threads: Threads, last: Int64s) -> StepNodes:
         steps, work = self._facts.model.steps, self._facts.model.work

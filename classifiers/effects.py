@@ -19,7 +19,7 @@ from perfdiag.classifiers.dependencies import Program
 from perfdiag.classifiers.draft import NodeKind
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.findings import Share
-from perfdiag.classifiers.whatif import Change, advance, overlap
+from perfdiag.classifiers.whatif import Change, advance, cut, overlap
 from perfdiag.trace_schemas.recording import Int64s
 from perfdiag.trace_schemas.report import LEAVES
 
@@ -64,7 +64,7 @@ class Effects:
         facts: the rank.
         nodes: parts whose nodes become shorter.
         parts: these, and those whose edges wait less long.
-        thread: of each node of the first part, those of threads.
+        thread: of each node of the second part, those of threads and batches; `ABSENT` of batches.
         waits: edges for which the host waits for the device, with the time that it then idles.
     """
 
@@ -79,7 +79,7 @@ class Effects:
         """Sort the nodes and edges of a rank by the leaves that they explain."""
         nodes = tuple(_node_parts(program, facts, position))
         edges = _edge_parts(program, facts, position)
-        thread = program.nodes.thread[nodes[0].ids]
+        thread = program.nodes.thread[nodes[1].ids]
         return cls(facts, nodes, (*nodes, *edges), thread, _waits(program, facts, position))
 
     def changes(self, share: Share, slowdown: Floats) -> tuple[list[Change], ...]:
@@ -102,12 +102,23 @@ class Effects:
             if one.verb == "remove":
                 mine, parts = _everything(pieces, one), [self._of_threads(one.threads)]
             if one.verb == "detach":
-                _add(found, self.waits, _saved(pieces, mine, self.waits), np.ones(3))
+                self._detach(found, _saved(pieces, mine, self.waits))
                 mine = mine * _AT_MOST
             beside = slowdown if one.verb == "overlap" else np.ones(3)
             for part in parts:
                 _add(found, part, _saved(pieces, mine, part), beside)
         return found
+
+    def _detach(self, found: tuple[list[Change], ...], saved_ns: Floats) -> None:
+        """The host waits no longer: at least for a share of the waits, likely for none of them.
+
+        What it does afterwards it does earlier, however long that was.
+        """
+        _, likely, most = saved_ns
+        least = saved_ns[0] / np.maximum(likely, 1.0)
+        for made, share in zip(found, (least, likely > 0, most > 0), strict=True):
+            some = share > 0
+            made.append(cut(self.waits.ids[some], share[some]))
 
     @cached_property
     def own_ns(self) -> Floats:
@@ -118,8 +129,8 @@ class Effects:
         return np.bincount(timeline.leaf, lengths, len(LEAF)).astype(np.float64)
 
     def _of_threads(self, threads: tuple[int, ...]) -> _Part:
-        """All that some threads do."""
-        host = self.nodes[0]
+        """All that some threads do, or the making of batches."""
+        host = self.nodes[1]
         mine = np.isin(self.thread, threads)
         start, end = host.start_ns[mine], host.end_ns[mine]
         return _Part(LEAVES, host.ids[mine], start, end, host.whole_ns[mine], edges=False)

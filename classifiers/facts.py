@@ -130,6 +130,17 @@ class RankFacts:
         edges, idle = self.timeline.edges_ns, self.timeline.active == 0
         return merge(edges[:-1][idle], edges[1:][idle])
 
+    @cached_property
+    def steady(self) -> Bools:
+        """(steps,) those with a verdict whose windows hold no other step's work.
+
+        A trace may begin in the middle of a step's device work: its first window then holds what
+        is left of that. Where it is the only step with a verdict, it has to do.
+        """
+        steady = self.trusted.copy()
+        steady[:1] &= not _backlogged(self.model, self.model.work.launch_id < 0)
+        return steady if steady.any() else self.trusted
+
     @property
     def trusted_ns(self) -> int:
         """Length of the windows of all steps that have a verdict."""
@@ -251,8 +262,8 @@ def _unlinked(model: Model, coverage: Coverage) -> list[Notice]:
     if not count:
         return []
     message = "Device records without a launch in the trace: they belong to steps by their time."
-    before = _backlog_ns(model, unlinked)
-    if before >= BACKLOG * int(model.steps.end_ns[0] - model.steps.ts_ns[0]):
+    if _backlogged(model, unlinked):
+        before = _backlog_ns(model, unlinked)
         message += (
             f" The first {before / 1e6:.3g} ms of the first step hold only such work, which was "
             "launched before the trace began: that step, and means with it, are longer than the "
@@ -264,6 +275,14 @@ def _unlinked(model: Model, coverage: Coverage) -> list[Notice]:
 
 BACKLOG = 0.05
 """Of the first step, from which on work of before the trace is more than its edge; a choice."""
+
+
+def _backlogged(model: Model, unlinked: Bools) -> bool:
+    """Whether the first step holds work of before the trace that is more than its edge."""
+    if not unlinked.any() or not len(model.steps.ts_ns):
+        return False
+    window = int(model.steps.end_ns[0] - model.steps.ts_ns[0])
+    return _backlog_ns(model, unlinked) >= BACKLOG * window
 
 
 def _backlog_ns(model: Model, unlinked: Bools) -> int:

@@ -48,7 +48,7 @@ IN_TURN = 6
 
 
 class Saving(NamedTuple):
-    """What a fix saves of a step in ns, as means over the steps with a verdict of all ranks.
+    """What a fix saves of a step in ns, as means over the steady steps of all ranks.
 
     Attributes:
         likely_ns: alone.
@@ -259,12 +259,12 @@ class _Bench:
         return found
 
     def _saved(self, windows: Sequence[Int64s], positions: Sequence[int]) -> list[float]:
-        """(scenarios,) mean over the steps with a verdict of some ranks."""
+        """(scenarios,) mean over the steady steps of some ranks."""
         total, steps = np.zeros(len(windows[0])), 0
         for position in positions:
-            trusted = self._replay.ranks[position].trusted
-            total += (self._base[position] - windows[position])[:, trusted].sum(axis=1)
-            steps += int(trusted.sum())
+            steady = self._replay.ranks[position].steady
+            total += (self._base[position] - windows[position])[:, steady].sum(axis=1)
+            steps += int(steady.sum())
         saved: list[float] = (total / max(1, steps)).tolist()
         return saved
 
@@ -275,9 +275,9 @@ class _Bench:
         """
         doubts = [0.0]
         for windows_of, base, facts in zip(windows, self._base, self._replay.ranks, strict=True):
-            likely, steps = windows_of[1][facts.trusted], int(facts.trusted.sum())
+            likely, steps = windows_of[1][facts.steady], int(facts.steady.sum())
             if steps > 1:
-                uneven = float(np.std(base[facts.trusted] - likely, ddof=1)) / np.sqrt(steps)
+                uneven = float(np.std(base[facts.steady] - likely, ddof=1)) / np.sqrt(steps)
                 again = float(np.hypot(uneven, _spread(likely) * np.sqrt(2 / steps)))
                 doubts.append(INTERVAL[min(steps - 2, len(INTERVAL) - 1)] * again)
             elif steps:
@@ -286,8 +286,8 @@ class _Bench:
         return float(np.hypot(max(doubts), off * self._step_ns(self._everywhere)))
 
     def _step_ns(self, positions: Sequence[int]) -> float:
-        """Mean step with a verdict of some ranks."""
-        steps = [self._base[p][self._replay.ranks[p].trusted] for p in positions]
+        """Mean steady step of some ranks."""
+        steps = [self._base[p][self._replay.ranks[p].steady] for p in positions]
         return float(np.concatenate(steps).mean())
 
 

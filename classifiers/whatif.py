@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from perfdiag.classifiers.graph import Graph
 from perfdiag.trace_schemas.recording import Int64s
 
-__all__ = ["Change", "advance", "apply", "insert", "overlap", "remove", "scale"]
+__all__ = ["Change", "advance", "apply", "cut", "insert", "overlap", "remove", "scale"]
 
 Floats = NDArray[np.float64]
 
@@ -29,6 +29,8 @@ class Change:
         added_ns: (k,) time that comes on top.
         edges: (j,) edges that wait less long, each once.
         earlier_ns: (j,) by how much.
+        cut: (c,) edges that wait no longer at all, each once.
+        cut_at: (c,) the share of the change from which on that is so.
     """
 
     nodes: Int64s
@@ -36,6 +38,8 @@ class Change:
     added_ns: Floats
     edges: Int64s
     earlier_ns: Floats
+    cut: Int64s
+    cut_at: Floats
 
     def part(self, share: float) -> "Change":
         """The same done in part, or with a share above 1 more than done: 0 changes nothing."""
@@ -45,8 +49,16 @@ class Change:
             self.added_ns * share,
             self.edges,
             self.earlier_ns * share,
+            self.cut,
+            self.cut_at / max(share, TINY),
         )
 
+
+TINY = 1e-9
+"""Share that cuts nothing."""
+
+NOT_AT_ALL = -(1 << 59)
+"""Lag, in ns, of an edge that is cut: longer than any trace."""
 
 _NONE = np.empty(0, np.int64)
 _NO_TIME = np.empty(0, np.float64)
@@ -60,7 +72,7 @@ def scale(nodes: Int64s, left: ArrayLike) -> Change:
         left: (k,) or one for all.
     """
     shares = np.broadcast_to(np.asarray(left, np.float64), nodes.shape)
-    return Change(nodes, shares, np.zeros(len(nodes)), _NONE, _NO_TIME)
+    return Change(nodes, shares, np.zeros(len(nodes)), _NONE, _NO_TIME, _NONE, _NO_TIME)
 
 
 def remove(nodes: Int64s) -> Change:
@@ -71,7 +83,7 @@ def remove(nodes: Int64s) -> Change:
 def insert(nodes: Int64s, time_ns: ArrayLike) -> Change:
     """Nodes take longer by a time: (k,) or one for all."""
     added = np.broadcast_to(np.asarray(time_ns, np.float64), nodes.shape)
-    return Change(nodes, np.ones(len(nodes)), added, _NONE, _NO_TIME)
+    return Change(nodes, np.ones(len(nodes)), added, _NONE, _NO_TIME, _NONE, _NO_TIME)
 
 
 def overlap(nodes: Int64s, hidden: ArrayLike, slowdown: float) -> Change:
@@ -91,7 +103,21 @@ def overlap(nodes: Int64s, hidden: ArrayLike, slowdown: float) -> Change:
 def advance(edges: Int64s, time_ns: ArrayLike) -> Change:
     """Edges wait less long by a time: (j,) or one for all."""
     earlier = np.broadcast_to(np.asarray(time_ns, np.float64), edges.shape)
-    return Change(_NONE, _NO_TIME, _NO_TIME, edges, earlier)
+    return Change(_NONE, _NO_TIME, _NO_TIME, edges, earlier, _NONE, _NO_TIME)
+
+
+def cut(edges: Int64s, share: ArrayLike) -> Change:
+    """A share of edges waits no longer at all, spread over all of them as evenly as can be.
+
+    Args:
+        edges: (c,) each once, in the order of time.
+        share: (c,) of the edges like each one, or one for all.
+    """
+    # Multiples of the golden ratio fall evenly into any interval, however many there are (Weyl).
+    place = np.arange(1, len(edges) + 1) * ((np.sqrt(5) - 1) / 2) % 1.0
+    shares = np.broadcast_to(np.asarray(share, np.float64), edges.shape)
+    at = np.where(shares >= 1.0, place * (1 - TINY), place / np.maximum(shares, TINY))
+    return Change(_NONE, _NO_TIME, _NO_TIME, _NONE, _NO_TIME, edges, at)
 
 
 def apply(graph: Graph, changes: Iterable[Change]) -> tuple[Int64s, Int64s]:
@@ -99,9 +125,12 @@ def apply(graph: Graph, changes: Iterable[Change]) -> tuple[Int64s, Int64s]:
     left = np.ones(graph.nodes)
     added = np.zeros(graph.nodes)
     earlier = np.zeros(len(graph.source))
+    gone = np.zeros(len(graph.source), np.bool_)
     for change in changes:
         left[change.nodes] *= change.left
         added[change.nodes] += change.added_ns
         earlier[change.edges] = np.maximum(earlier[change.edges], change.earlier_ns)
+        gone[change.cut[change.cut_at < 1.0]] = True
     length = np.rint(graph.length_ns * left + added).astype(np.int64)
-    return length, graph.lag_ns - np.rint(earlier).astype(np.int64)
+    lag = graph.lag_ns - np.rint(earlier).astype(np.int64)
+    return length, np.where(gone, NOT_AT_ALL, lag)

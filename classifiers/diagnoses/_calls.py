@@ -59,15 +59,15 @@ class Stalls(NamedTuple):
     threads: list[int]
 
     def claims(self, least: float) -> list[Claim]:
-        """Claims: at least this share of the time under the calls, perhaps all that follows.
+        """Claims: the calls go, also where a queue of launches hides them, or this share at least.
 
-        At most the calls go also where a queue of launches hides them, which then lasts longer.
+        The host does what follows as much earlier as it no longer waits.
         """
         gone = claim(
-            self.calls, (), low=0.0, mid=0.0, high=1.0, verb="remove", threads=self.threads
+            self.calls, (), low=0.0, mid=1.0, high=1.0, verb="remove", threads=self.threads
         )
         return [
-            claim(self.under, HOST_IDLE, low=least, high=1.0),
+            claim(self.under, HOST_IDLE, low=least, mid=1.0, high=1.0),
             claim(self.refill, HOST_IDLE, low=0.0, high=1.0, verb="detach"),
             gone,
         ]

@@ -106,9 +106,16 @@ class Exposed:
     time_ns: Int64s
     hideable: NDArray[np.float64]
 
-    def claim(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> Claim:
+    def claim(
+        self,
+        low: NDArray[np.float64],
+        high: NDArray[np.float64],
+        mid: NDArray[np.float64] | None = None,
+    ) -> Claim:
         """A claim on them, by shares of each step."""
-        return claim(self.parts, MOVING, low=low[self.step], high=high[self.step], verb="overlap")
+        likely = (low + high) / 2 if mid is None else mid
+        least, likely, most = (share[self.step] for share in (low, likely, high))
+        return claim(self.parts, MOVING, low=least, mid=likely, high=most, verb="overlap")
 
 
 def operations(facts: RankFacts) -> Coded:

@@ -101,13 +101,14 @@ def one_by_one(
     """
     work, length = facts.model.work, np.maximum(facts.length_ns[chosen], 1)
     low = np.minimum(limits["fixed"] / length, 1.0)
+    best = low + (1.0 - low) * np.asarray(fused)
     kernels = (work.ts_ns[chosen], work.end_ns[chosen])
     loops, threads = _loops(facts, chosen, group)
     launches = limits["launches"]
     return [
-        claim(kernels, ["memory_kernel"], low=low, high=low + (1.0 - low) * np.asarray(fused)),
-        claim(loops, LAUNCHING, low=launches, high=1.0, verb="remove", threads=threads),
-        claim(idle, LAUNCHING, low=launches, high=1.0),
+        claim(kernels, ["memory_kernel"], low=low, mid=best, high=best),
+        claim(loops, LAUNCHING, low=launches, mid=1.0, high=1.0, verb="remove", threads=threads),
+        claim(idle, LAUNCHING, low=launches, mid=1.0, high=1.0),
     ]
 
 

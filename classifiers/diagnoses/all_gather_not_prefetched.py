@@ -78,7 +78,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
         f"while nothing computes (may include waiting for other ranks). {most}"
     )
     low = limits["hidden"] * found.hideable
-    return DIAGNOSIS.fires(why, [found.claim(low, found.hideable)], [proof])
+    return DIAGNOSIS.fires(why, [found.claim(low, found.hideable, found.hideable)], [proof])
 
 
 def _before_compute(facts: RankFacts) -> Bools:

@@ -28,6 +28,9 @@ References:
     https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
 """
 
+import numpy as np
+from numpy.typing import NDArray
+
 from perfdiag.classifiers.diagnoses._allocation import (
     REPEATED,
     allocating,
@@ -43,9 +46,16 @@ from perfdiag.classifiers.diagnoses._shared import (
     share_of,
     spell,
     union_of,
+    windows,
+    within,
 )
 from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits, Threshold
 from perfdiag.classifiers.facts import RankFacts
+
+Bools = NDArray[np.bool_]
+
+STARTS = 1.5
+"""Times as long as in any later step that calls take in a first one which starts up; a choice."""
 
 REMAINS = Threshold(
     0.5, "share", "a choice: half of the calls serve sizes that no kept memory fits, at worst"
@@ -81,7 +91,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     if not chosen.any():
         return DIAGNOSIS.quiet("No allocation by a thread that launches work.")
     counts = count_by_step(facts, facts.model.calls, chosen)
-    settled = after_the_first(facts) & ~steps_at_the_limit(facts, limits["repeated"])
+    settled = _settled(facts, chosen) & ~steps_at_the_limit(facts, limits["repeated"])
     if not recurs(settled & (counts > 0), limits["repeated"]):
         return DIAGNOSIS.quiet(
             f"{count_of(int(chosen.sum()), 'call')} to allocate or release memory: no habit of the "
@@ -98,3 +108,14 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
         f"step; most of their time is {name}: {count_of(count, 'call')}, {spell(total)} in all."
     )
     return DIAGNOSIS.fires(why, found.claims(1.0 - limits["remains"]), [proof])
+
+
+def _settled(facts: RankFacts, chosen: Bools) -> Bools:
+    """(steps,) all but a first one that starts up: in which such calls take longer than ever after.
+
+    A trace that begins in the middle of a job has none.
+    """
+    settled = after_the_first(facts)
+    time = within(union_of(facts.model.calls, chosen), windows(facts))
+    settled[0] = len(time) > 1 and time[0] <= STARTS * time[1:].max()
+    return settled

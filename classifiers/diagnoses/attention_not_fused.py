@@ -113,7 +113,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     )
     products = union_of(facts.model.work, found.products)
     claims = [
-        claim(union, ["memory_kernel"], low=limits["sure"], high=1.0),
+        claim(union, ["memory_kernel"], low=limits["sure"], mid=1.0, high=1.0),
         claim(products, ["compute_kernel", "memory_kernel"], low=0.0, high=limits["products"]),
         claim(idle_before(facts, found.between), HOST_IDLE, low=0.0, high=1.0),
     ]

@@ -18,8 +18,8 @@ Example:
 
 What to do:
     Keep values on the device, and read them rarely or late. A host that no longer waits gains the
-    time that it waited; half of that is the least. All of the idle time is saved where the work of
-    the host on the values it read goes too.
+    time that it waited, and its queue hides what it does; half of the reads is the least. All of
+    the idle time is saved where the work of the host on the values it read goes too.
 
 References:
     https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html
@@ -97,6 +97,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
                 windows(facts),
                 ["sync"],
                 low=(1.0 - limits["some_stay"]) * gained,
+                mid=gained,
                 high=1.0,
                 verb="detach",
             )

@@ -54,6 +54,7 @@ from perfdiag.classifiers.diagnoses._shared import (
 )
 from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits, Threshold
 from perfdiag.classifiers.facts import RankFacts
+from perfdiag.trace_schemas.recording import Int64s
 
 FACTOR = Threshold(
     8.0, "times", "A100 datasheet: 156 TFLOPS in TF32, 19.5 in float32; V100: 125 and 15.7"
@@ -91,6 +92,7 @@ DIAGNOSIS = Diagnosis(
 )
 
 Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
 
 
 def diagnose(facts: RankFacts, limits: Limits) -> Finding:
@@ -147,9 +149,30 @@ def _claim(facts: RankFacts, chosen: Bools, convolution: Bools, limits: Limits) 
     amd = by_name(facts, PRODUCTS, lambda name: name.startswith("Cijk"), np.bool_)[rows]
     side = by_name(facts, PRODUCTS, tile, np.int64)[rows]
     sure = ~convolution[rows] & ((side == 0) | (side > limits["small"]))
+    low = sure * (1.0 - 1.0 / limits["least"])
+    high = 1.0 - 1.0 / np.where(amd, limits["factor_amd"], limits["factor"])
     return claim(
         (work.ts_ns[rows], work.end_ns[rows]),
         ["compute_kernel"],
-        low=sure * (1.0 - 1.0 / limits["least"]),
-        high=1.0 - 1.0 / np.where(amd, limits["factor_amd"], limits["factor"]),
+        low=low,
+        mid=_by_roofs(facts, rows, (low + high) / 2),
+        high=high,
     )
+
+
+def _by_roofs(facts: RankFacts, rows: Int64s, unknown: Floats) -> Floats:
+    """(rows,) what is saved where arithmetic is as near to its roof in TF32, up to that of memory.
+
+    Args:
+        facts: the rank.
+        rows: of `Work`.
+        unknown: (rows,) where a roof or the cost of a kernel is not known.
+    """
+    roofline, costs, peaks = facts.roofline, facts.costs, facts.peaks
+    if roofline is None or costs is None or peaks is None:
+        return unknown
+    full, faster = peaks.compute("fp32"), peaks.compute("tf32")
+    if full is None or faster is None:
+        return unknown
+    left = np.maximum(full.datasheet / faster.datasheet, roofline.memory_share[rows])
+    return np.where(costs.known[rows], np.maximum(1.0 - left, 0.0), unknown)

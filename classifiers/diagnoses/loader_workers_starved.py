@@ -11,14 +11,15 @@ Why it costs time:
 How it is told apart:
     Most of the waits must lie in ranges that only a loader with workers has. A loader in line with
     the step is the finding `loader_stall`. One step that waits far longer than all others is where
-    the workers start, at the beginning of an epoch, and is left out.
+    the workers start, at the beginning of an epoch, and is left out: the first of the trace, or one
+    that waits longer than two others take, as no queue that runs dry by turns makes it.
 
 Example:
     `enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__` for 9 ms of each step of 14 ms.
 
 What to do:
     Add workers while there are cores for them, and then make a batch cheaper. Twice the workers
-    leave a step that is half as long, or the rest of the step if that is longer.
+    leave steps that are half as long on average, or the rest of a step if that is longer.
 
 References:
     https://docs.pytorch.org/docs/stable/data.html#multi-process-data-loading
@@ -29,7 +30,7 @@ References:
 import numpy as np
 
 from perfdiag.classifiers.claims import claim
-from perfdiag.classifiers.diagnoses._loaders import loading, saved_by_workers, works_ahead
+from perfdiag.classifiers.diagnoses._loaders import loading, works_ahead
 from perfdiag.classifiers.diagnoses._shared import (
     count_of,
     leaf_ns,
@@ -40,13 +41,17 @@ from perfdiag.classifiers.diagnoses._shared import (
 )
 from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits, Threshold
 from perfdiag.classifiers.facts import RankFacts
-from perfdiag.trace_schemas.recording import Int64s
+from perfdiag.trace_schemas.recording import ABSENT, Int64s
 
 FASTER = Threshold(
     2, "times", "a choice: twice the workers, or half the work on a batch, is within reach"
 )
 STEPS = Threshold(3, "steps", "a choice: of fewer steps none can be called the exception")
-STARTS = Threshold(2, "times", "a choice: workers that start delay one step, by their start alone")
+STARTS = Threshold(
+    2,
+    "times",
+    "a choice: workers take longer to start, a queue that runs dry costs a batch at most",
+)
 
 DIAGNOSIS = Diagnosis(
     id="loader_workers_starved",
@@ -87,10 +92,15 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
         "loader works ahead, too slowly."
     )
     starts, ends = windows(facts)
-    low, mid = saved_by_workers(facts, waits, ends - starts, limits["faster"])
-    return DIAGNOSIS.fires(
-        why, [claim((starts, ends), ["input"], low=low, mid=mid, high=waits > 0)], [proof]
-    )
+    low, mid = _saved(facts, waits, limits["faster"])
+    # What is saved is what batches that come sooner leave, also where a rank waits for another one
+    # that waits for a batch: the waits themselves are no node of the graph.
+    sooner = 1.0 - 1.0 / limits["faster"]
+    claims = [
+        claim((starts, ends), ["input"], low=low, mid=mid, high=waits > 0, verb="remove"),
+        claim((starts, ends), (), low=0.0, mid=sooner, high=1.0, verb="remove", threads=[ABSENT]),
+    ]
+    return DIAGNOSIS.fires(why, claims, [proof])
 
 
 def _without_start(facts: RankFacts, waits: Int64s, limits: Limits) -> Int64s:
@@ -99,6 +109,20 @@ def _without_start(facts: RankFacts, waits: Int64s, limits: Limits) -> Int64s:
     if facts.trusted.sum() < max(limits["steps"], 2):
         return known
     second, worst = np.argsort(known, kind="stable")[-2:]
-    if known[worst] > limits["starts"] * known[second]:
+    starts, ends = windows(facts)
+    usual = 0.0 if worst == 0 else float(np.median((ends - starts - known)[facts.trusted]))
+    if known[worst] > limits["starts"] * max(usual, known[second]):
         known[worst] = 0
     return known
+
+
+def _saved(facts: RankFacts, waits: Int64s, faster: float) -> tuple[float, float]:
+    """Share of the waits that is saved at least and likely.
+
+    A queue evens out how long batches take, so that steps wait by turns: on average they take as
+    long as the workers need for a batch, or the rest of the step if that is longer.
+    """
+    starts, ends = windows(facts)
+    step, wait = float((ends - starts)[facts.trusted].mean()), float(waits[facts.trusted].mean())
+    rest = step - wait
+    return 0.0, (step - max(step / faster, rest)) / max(wait, 1.0)

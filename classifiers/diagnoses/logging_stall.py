@@ -93,18 +93,9 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     )
     gone = 1.0 - limits["stays"]
     likely = max(1.0 - 1.0 / limits["rarer"], gone)
-    return DIAGNOSIS.fires(
-        why,
-        [
-            claim(
-                logged,
-                HOST_IDLE,
-                low=gone,
-                mid=likely,
-                high=1.0,
-                verb="remove",
-                threads=threads_of(facts, logs),
-            )
-        ],
-        [proof],
-    )
+    threads = threads_of(facts, logs)
+    claims = [
+        claim(logged, HOST_IDLE, low=gone, mid=likely, high=1.0, verb="detach"),
+        claim(logged, (), low=gone, mid=likely, high=1.0, verb="remove", threads=threads),
+    ]
+    return DIAGNOSIS.fires(why, claims, [proof])

@@ -32,8 +32,9 @@ References:
 
 import numpy as np
 
+from perfdiag.classifiers.blocking import issuing_lanes
 from perfdiag.classifiers.budget import LEAF
-from perfdiag.classifiers.claims import claim
+from perfdiag.classifiers.claims import Claim, claim
 from perfdiag.classifiers.diagnoses._figures import most_called
 from perfdiag.classifiers.diagnoses._issuer import (
     backward,
@@ -119,8 +120,27 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
         f"{count_of(len(silent[0]), 'gap')} in all. {api!r} is called {count_of(calls, 'time')} in "
         "the trace."
     )
-    low = np.where(silent[1] - silent[0] <= limits["long_gap"], 1.0 - limits["stays"], 0.0)
-    return DIAGNOSIS.fires(why, [claim(silent, ["host_other"], low=low, high=1.0)], [proof])
+    claims = [_claim(facts, lane, limits) for lane in issuing_lanes(facts)]
+    return DIAGNOSIS.fires(why, claims, [proof])
+
+
+def _claim(facts: RankFacts, lane: int, limits: Limits) -> Claim:
+    """A thread's Python goes, also where a queue of launches hides it; long silences at best."""
+    python = _python(facts, lane, limits)
+    short = python[1] - python[0] <= limits["long_gap"]
+    low = np.where(short, 1.0 - limits["stays"], 0.0)
+    return claim(
+        python, ["host_other"], low=low, mid=short, high=1.0, verb="remove", threads=[lane]
+    )
+
+
+def _python(facts: RankFacts, lane: int, limits: Limits) -> Intervals:
+    """When a thread is in no operator and in no call, nor the main thread at work with a name."""
+    states, steps = facts.states, facts.model.steps
+    known = [*states.unions.get(lane, {}).values(), named_work(facts, states.main_lane)]
+    other = backward(facts, lane)
+    silent = minus((steps.host_ts_ns, steps.host_end_ns), *known, other)
+    return _repeated(common(silent, _eager(facts, limits["graphs"])), limits["single"])
 
 
 def _repeated(intervals: Intervals, most: float) -> Intervals:

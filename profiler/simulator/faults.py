@@ -19,9 +19,13 @@ from perfdiag.profiler.simulator.program import Host, Job
 from perfdiag.profiler.simulator.spec import JobSpec
 from perfdiag.trace_schemas.errors import UsageError
 
-__all__ = ["FAULTS", "Fault", "inject"]
+__all__ = ["FAULTS", "Fault", "inject", "mend"]
 
 Label = Literal["compute-bound", "memory-bound", "collective-bound", "host-bound"]
+
+
+def _healthy(scene: Scene) -> Job:
+    return scene.job
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,7 @@ class Fault:
         dosed: whether it has a dose.
         one_rank: whether it is one rank's, which others wait for.
         change: puts it in.
+        mended: the job after its fix; unless stated the healthy one.
     """
 
     id: str
@@ -44,6 +49,7 @@ class Fault:
     change: Callable[[Scene], Job]
     dosed: bool = True
     one_rank: bool = False
+    mended: Callable[[Scene], Job] = _healthy
 
 
 def inject(
@@ -67,6 +73,34 @@ def inject(
     Raises:
         UsageError: there is no such fault, or the job cannot have it.
     """
+    return _found(fault, spec).change(_scene(fault, spec, platform, (dose, ranks, step_ns)))
+
+
+def mend(
+    fault: str,
+    spec: JobSpec,
+    platform: Platform,
+    dose: float = 0.0,
+    ranks: tuple[int, ...] = (),
+    step_ns: float | None = None,
+) -> Job:
+    """What a job with a fault becomes by its fix: what the fault is made with stays.
+
+    Args:
+        fault: as in `inject`, like all else.
+        spec: of the healthy job.
+        platform: that it runs on.
+        dose: share of a healthy step.
+        ranks: that have it.
+        step_ns: a healthy step.
+
+    Raises:
+        UsageError: there is no such fault, or the job cannot have it.
+    """
+    return _found(fault, spec).mended(_scene(fault, spec, platform, (dose, ranks, step_ns)))
+
+
+def _found(fault: str, spec: JobSpec) -> Fault:
     if fault not in FAULTS:
         problem = f"no fault {fault!r}: one of {', '.join(FAULTS)}"
         raise UsageError(problem)
@@ -74,11 +108,21 @@ def inject(
     if found.one_rank and spec.ranks == 1:
         problem = f"{fault!r} makes others wait for one rank: the job needs two ranks or more"
         raise UsageError(problem)
+    return found
+
+
+def _scene(
+    fault: str,
+    spec: JobSpec,
+    platform: Platform,
+    dosed: tuple[float, tuple[int, ...], float | None],
+) -> Scene:
+    dose, ranks, step_ns = dosed
     job = build_job(spec)
     everyone = tuple(range(spec.ranks))
-    chosen = ranks or (everyone[-1:] if found.one_rank else everyone)
+    chosen = ranks or (everyone[-1:] if FAULTS[fault].one_rank else everyone)
     step = estimate(job, platform).step_ns if step_ns is None else step_ns
-    return found.change(Scene(spec, job, platform, step, dose, chosen))
+    return Scene(spec, job, platform, step, dose, chosen)
 
 
 def _small_batch(scene: Scene) -> Job:
@@ -114,6 +158,14 @@ def _float32(scene: Scene) -> Job:
     return build_job(replace(scene.spec, dtype="fp32", size=_without_autocast(scene.spec.size)))
 
 
+def _tf32(scene: Scene) -> Job:
+    """The same tensors; only products round their operands. Without that type, the healthy job."""
+    peaks = scene.platform.flops_per_s
+    if peaks.get("tf32", 0.0) <= peaks["fp32"]:
+        return scene.job
+    return build_job(replace(scene.spec, dtype="tf32", size=_without_autocast(scene.spec.size)))
+
+
 def _without_autocast(size: Size) -> Size:
     if isinstance(size, MoeSize):
         return replace(size, base=replace(size.base, autocast=False))
@@ -144,6 +196,11 @@ def _python(scene: Scene) -> Job:
     return build_job(replace(scene.spec, style=changed))
 
 
+def _without_python(scene: Scene) -> Job:
+    """Compiled or captured, a model runs no Python between its operators."""
+    return build_job(replace(scene.spec, style=replace(scene.spec.style, python_ns=0)))
+
+
 def _between(job: Job) -> int:
     """How often Python runs between two operators of the first rank in a step."""
     return sum(isinstance(one, Host) for one in instructions(job.ranks[0]))
@@ -156,6 +213,7 @@ _ALL = (
         ("loader_workers_starved",),
         "host-bound",
         injection.load_slowly,
+        mended=injection.load_by_more,
     ),
     Fault(
         "inline_loader",
@@ -163,6 +221,7 @@ _ALL = (
         ("loader_stall",),
         "host-bound",
         injection.load_inline,
+        mended=injection.load_ahead,
     ),
     Fault(
         "item_each_layer",
@@ -170,6 +229,7 @@ _ALL = (
         ("draining_sync", "python_overhead"),
         "host-bound",
         injection.read_values,
+        mended=injection.look_late,
     ),
     Fault(
         "small_batch",
@@ -185,6 +245,7 @@ _ALL = (
         ("python_overhead", "launch_bound_small_kernels"),
         "host-bound",
         _python,
+        mended=_without_python,
     ),
     Fault(
         "logging",
@@ -213,6 +274,7 @@ _ALL = (
         ("pageable_copy", "exposed_input_copy"),
         "memory-bound",
         injection.copy_pageable,
+        mended=injection.copy_pinned,
     ),
     Fault(
         "single_tensor_optimizer",
@@ -237,6 +299,7 @@ _ALL = (
         "compute-bound",
         _float32,
         dosed=False,
+        mended=_tf32,
     ),
     Fault(
         "capped_clock",

@@ -1,6 +1,6 @@
 """Faults by changing what ranks do or how fast they are. Each takes a scene and gives a job."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import TypeGuard
@@ -31,9 +31,13 @@ __all__ = [
     "allocate_each_step",
     "collect_garbage",
     "copy_pageable",
+    "copy_pinned",
     "launch_more",
+    "load_ahead",
+    "load_by_more",
     "load_inline",
     "load_slowly",
+    "look_late",
     "lower_clock",
     "read_values",
     "slow_links",
@@ -45,6 +49,9 @@ READS = 8
 
 SLOWEST = 0.2
 """Clock beside the usual one below which no device runs."""
+
+WORKERS = 4
+"""Of a loader that works ahead: default of --workers in PyTorch's ImageNet example."""
 
 LARGEST_BYTES = 1 << 27
 """Of one block of memory that an allocator asks for."""
@@ -106,6 +113,17 @@ def load_slowly(scene: Scene) -> Job:
     return on_ranks(scene.job, scene.ranks, slower)
 
 
+def load_by_more(scene: Scene) -> Job:
+    """The same batches, by twice as many workers."""
+    return on_ranks(
+        load_slowly(scene),
+        scene.ranks,
+        lambda program: replace(
+            program, loader=replace(program.loader, workers=2 * program.loader.workers)
+        ),
+    )
+
+
 def load_inline(scene: Scene) -> Job:
     """The training process loads its batches itself."""
 
@@ -117,12 +135,26 @@ def load_inline(scene: Scene) -> Job:
     return on_ranks(scene.job, scene.ranks, inline)
 
 
+def load_ahead(scene: Scene) -> Job:
+    """The same batches, by workers."""
+    return on_ranks(
+        load_inline(scene),
+        scene.ranks,
+        lambda program: replace(program, loader=replace(program.loader, workers=WORKERS)),
+    )
+
+
 def read_values(scene: Scene) -> Job:
     """Values are read in the middle of the forward pass, and looked at in Python."""
     tape = Tape(Style())
     tape.item()
     what = (*tape.instructions, Host(max(1, scene.work_ns // READS)))
     return _in_phase(scene, "forward", what, READS)
+
+
+def look_late(scene: Scene) -> Job:
+    """Python looks at values of the step before, for which nobody waits."""
+    return _in_phase(scene, "forward", (Host(max(1, scene.work_ns // READS)),), READS)
 
 
 def collect_garbage(scene: Scene) -> Job:
@@ -161,15 +193,23 @@ def _in_phase(scene: Scene, phase: Phase, what: Sequence[Instruction], count: in
 
 def copy_pageable(scene: Scene) -> Job:
     """Batches are copied from pageable memory, and are so large that it takes the dose."""
+    return _copied(scene, lambda one: replace(one, blocking=True, pinned=False))
+
+
+def copy_pinned(scene: Scene) -> Job:
+    """Batches as large, copied as in the healthy job."""
+    return _copied(scene, lambda one: one)
+
+
+def _copied(scene: Scene, how: Callable[[Copy], Copy]) -> Job:
+    """Batches are so large that it takes the dose to copy them from pageable memory."""
     first = next(r for r in scene.ranks if any(map(_to_device, instructions(scene.job.ranks[r]))))
     own = sum(c.bytes for c in instructions(scene.job.ranks[first]) if _to_device(c))
     wanted = scene.cost_ns * scene.platform.pageable_bytes_per_s / 1e9
     times = max(1.0, wanted / own)
 
     def changed(one: Instruction) -> Instruction:
-        if not _to_device(one):
-            return one
-        return replace(one, bytes=round(one.bytes * times), blocking=True, pinned=False)
+        return how(replace(one, bytes=round(one.bytes * times))) if _to_device(one) else one
 
     return on_ranks(
         scene.job,

@@ -78,8 +78,11 @@ class _Recorded:
 
 
 def recorded_work(work: Sequence[DeviceWork], launches: Launches, scene: Scene) -> _Recorded:
-    """Work of the recorded steps, without the records that are lost."""
-    kept = [one for one in work if one.step >= scene.options.skipped_steps]
+    """Work that begins while the profiler records, without the records that are lost.
+
+    What steps before the recorded ones launched is among it, as in real traces: it has no launch.
+    """
+    kept = [one for one in work if one.start_ns >= scene.since_ns]
     nodes = list(_nodes(kept, launches))
     if not scene.options.dropped:
         return _Recorded(kept, nodes)
@@ -113,10 +116,11 @@ def work_lines(recorded: _Recorded, launches: Launches, scene: Scene) -> Iterato
     pieces = _pieces(recorded, launches, scene)
     columns = zip(pieces, us, ns, *lengths, linked, numbers, more, strict=True)
     for (head, before, after, where), us, ns, dur_us, dur_ns, link, number, said in columns:
-        yield (
-            f'{head}{us}.{ns},"dur":{dur_us}.{dur_ns},"args":{{{link}{before}{number}{after}{said}}}}},\n'
-            f'{{"ph":"f","id":{number},{where},"ts":{us}.{ns},"cat":"ac2g","name":"ac2g","bp":"e"}}'
-        )
+        said_of = f"{link}{before}{number}{after}{said}"
+        yield f'{head}{us}.{ns},"dur":{dur_us}.{dur_ns},"args":{{{said_of}}}}}'
+        if number in known:
+            arrow = f'"id":{number},{where},"ts":{us}.{ns}'
+            yield f'{{"ph":"f",{arrow},"cat":"ac2g","name":"ac2g","bp":"e"}}'
 
 
 def _pieces(recorded: _Recorded, launches: Launches, scene: Scene) -> Iterator[tuple[str, ...]]:
@@ -138,7 +142,8 @@ def _pieces(recorded: _Recorded, launches: Launches, scene: Scene) -> Iterator[t
 def _more(one: DeviceWork, launches: Launches, rated: Mapping[str, bool]) -> str:
     """What only this piece of work says: numbers of a collective, bandwidth of a copy."""
     if isinstance(one.source, Collective):
-        return f",{launches.described[one.correlation].args}"
+        described = launches.described.get(one.correlation)
+        return f",{described.args}" if described else ""
     if isinstance(one.source, Copy) and rated[_copy_kind(one.source)]:
         return f"{one.source.bytes / max(1, one.end_ns - one.start_ns):.6f}"
     return ""

@@ -18,13 +18,23 @@ from accuracy_tables import (
 )
 from accuracy_tools import Answers, summary
 from baselines import BASELINES
-from savings_accuracy import Prediction, Several, Single, kendall, order_line, savings_table
+from savings_accuracy import (
+    NAMED_ONLY,
+    Prediction,
+    Several,
+    Single,
+    kendall,
+    order_line,
+    savings_table,
+    undoing,
+)
 from straggler_accuracy import Case, f1, stragglers_table
 
 from perfdiag.classifiers.forest import Forest
 from perfdiag.classifiers.training.domains import NEW, SEEN
 from perfdiag.classifiers.training.metrics import score
 from perfdiag.classifiers.training.samples import Samples
+from perfdiag.profiler.simulator.faults import FAULTS
 
 COMPUTE, MEMORY, NONE = 0, 1, -1
 PAGE = Path(__file__).parents[2] / "docs" / "accuracy.md"
@@ -292,20 +302,84 @@ def test_savings_are_judged_where_the_fault_is_the_only_cause() -> None:
     assert "1 of these are told" in text
 
 
+@pytest.mark.parametrize(
+    ("fault", "fixes"),
+    [
+        ("item_each_layer", ("draining_sync",)),
+        ("python_between_operators", ("python_overhead",)),
+        ("logging", ("logging_stall",)),
+        ("slow_link", ("slow_link", "link_below_peak", "slow_collectives")),
+        ("pageable_copies", ("pageable_copy", "exposed_input_copy")),
+        ("unoverlapped_all_reduce", ("exposed_all_reduce",)),
+    ],
+)
+def test_fixes_for_another_cause_do_not_undo_a_fault(fault: str, fixes: tuple[str, ...]) -> None:
+    """They name it for what it looks like; where such a one comes first, it is the cause."""
+    assert tuple(undoing(fault)) == fixes
+
+
+def test_every_fault_has_a_fix_that_undoes_it() -> None:
+    """The first finding that names it; of the others those that name nothing else."""
+    for fault, one in FAULTS.items():
+        fixes = undoing(fault)
+        assert fixes[0] == one.findings[0]
+        assert set(fixes) <= set(one.findings)
+        assert not set(fixes[1:]) & set(NAMED_ONLY)
+
+
 def test_kendall_counts_pairs_that_agree() -> None:
     """Two agree, one does not: a third; pairs of equals are of neither kind."""
     assert kendall([(1, 2), (-1, -3), (1, -1), (0, 4)]) == pytest.approx(1 / 3)
     assert np.isnan(kendall([]))
 
 
+def several(saved: dict[str, float], places: dict[str, Prediction | None]) -> Several:
+    """Faults a, b, c in a step of 1000 ns, by what mending each choice of them saves."""
+    return Several(1000.0, {frozenset(some): ns for some, ns in saved.items()}, places)
+
+
 def test_the_order_of_fixes_is_compared_within_a_job() -> None:
     """The fix listed first saves most, though less is predicted of it; one is not named."""
     first, second = Prediction("a", 10, 0, 20, 0), Prediction("b", 12, 0, 20, 1)
-    text = order_line([Several((30.0, 20.0, 5.0), (first, second, None))])
+    saved = {"a": 30.0, "b": 20.0, "c": 5.0, "ab": 50.0, "ac": 35.0, "bc": 25.0, "abc": 55.0}
+    text = order_line([several(saved, {"a": first, "b": second, "c": None})])
     assert "1 jobs with 3 faults" in text
-    assert "fixes name 2; 1 pairs" in text
-    assert "**1.00**" in text
-    assert text.endswith("-1.00.")
+    assert "fixes name 2. " in text
+    assert text.count("(1 pairs)") == 2
+    assert "each after those before it, is **1.00**" in text
+    assert "of what each saves alone it is **-1.00**" in text
+
+
+ABC = {
+    name: Prediction(name, ns, 0, 99, place)
+    for place, (name, ns) in enumerate({"a": 90.0, "b": 50.0, "c": 60.0}.items())
+}
+"""Of fixes in the order a, b, c; the last one saves more alone than the second."""
+
+HIDDEN_BY_THE_FIRST = {"a": 90.0, "b": 50.0, "c": 60.0, "ab": 140.0, "ac": 95.0, "abc": 145.0}
+"""What c costs shows only where a is."""
+
+
+def test_fixes_are_ordered_by_what_those_before_leave() -> None:
+    """First a saves more than either; after it b saves 50 and c 5. Alone, c saves more than b."""
+    job = several(HIDDEN_BY_THE_FIRST, {**ABC})
+    assert list(job.by_order()) == [(40, 1), (30, 2), (45, 1)]
+    assert list(job.by_saving()) == [(40, 40), (30, 30), (-10, -10)]
+
+
+def test_faults_that_save_alike_have_no_order() -> None:
+    """Less than a hundredth of the step lies between b and c, whichever is said to come first."""
+    alike = HIDDEN_BY_THE_FIRST | {"c": 59.9, "ac": 131.0}
+    job = several(alike, {**ABC})
+    assert list(job.by_order()) == [(40, 1), (90.0 - 59.9, 2)]
+    assert len(list(job.by_saving())) == 2
+
+
+def test_two_faults_with_one_fix_are_not_compared() -> None:
+    """What the fix saves is of both."""
+    job = several(HIDDEN_BY_THE_FIRST, {**ABC, "c": ABC["b"]})
+    assert list(job.named) == ["a"]
+    assert list(job.by_order()) == list(job.by_saving()) == []
 
 
 def test_a_wrong_rank_is_a_miss_and_a_false_alarm() -> None:

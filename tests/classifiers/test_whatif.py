@@ -1,12 +1,14 @@
 """Changes of a graph: each primitive on two lanes whose times can be added up by hand."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfdiag.classifiers.graph import NEVER, Graph
-from perfdiag.classifiers.whatif import Change, advance, apply, insert, overlap, remove, scale
+from perfdiag.classifiers.whatif import Change, advance, apply, cut, insert, overlap, remove, scale
 from perfdiag.trace_schemas.recording import Int64s
 
 
@@ -87,6 +89,65 @@ def test_two_advances_of_an_edge_leave_the_larger() -> None:
     assert lag.tolist() == [8, 100]
 
 
+def test_edges_that_are_cut_do_not_wait_at_all() -> None:
+    """What came after the other lane starts as soon as its own is free."""
+    assert ends(cut(row(1), 1.0)) == [10, 50, 118, 183, 213]
+    assert ends(cut(row(1), 1.0), remove(row(SECOND))) == [10, 50, 118, 123, 153]
+
+
+def test_a_cut_outdoes_an_advance_of_the_same_edge() -> None:
+    """Whichever is made first: what does not wait cannot wait less long."""
+    late, gone = advance(row(1), 5), cut(row(1), 1.0)
+    assert ends(late, gone) == ends(gone, late) == ends(gone)
+
+
+MANY = np.arange(1000)
+MANY_EDGES = Graph(
+    lane=np.append(0, np.arange(1, 1001)),
+    length_ns=np.full(1001, 10),
+    gap_ns=np.zeros(1001, np.int64),
+    release_ns=np.append(0, np.full(1000, NEVER)),
+    source=np.zeros(1000, np.int64),
+    target=np.arange(1, 1001),
+    lag_ns=np.full(1000, 7),
+    from_start=np.zeros(1000, np.bool_),
+)
+"""A node for which each of a thousand lanes waits."""
+
+
+def cut_of(*changes: Change) -> list[bool]:
+    """Which of the many edges do not wait."""
+    found: list[bool] = (apply(MANY_EDGES, changes)[1] != 7).tolist()
+    return found
+
+
+@pytest.mark.parametrize(("share", "part"), [(0.3, 1.0), (1.0, 0.3), (0.6, 0.5), (0.15, 2.0)])
+def test_a_share_of_edges_is_cut_evenly(share: float, part: float) -> None:
+    """Three in ten of them, also of any hundred, however that share comes about."""
+    gone = np.array(cut_of(cut(MANY, share).part(part)))
+    assert gone.sum() == pytest.approx(300, abs=2)
+    assert gone.reshape(10, 100).sum(axis=1) == pytest.approx(30, abs=2)
+
+
+def test_more_of_a_cut_cuts_the_same_edges_and_others() -> None:
+    """None of nothing, all of everything and of more than that; none that less has cut waits."""
+    shares = (0.0, 0.25, 0.5, 0.75, 1.0, 3.0)
+    done = [np.array(cut_of(cut(MANY, 1.0).part(share))) for share in shares]
+    assert [one.sum() for one in done] == pytest.approx([0, 250, 500, 750, 1000, 1000], abs=2)
+    assert all((more >= less).all() for less, more in pairwise(done))
+
+
+def test_edges_may_have_shares_of_their_own() -> None:
+    """Of those with a share of nothing none is cut, of those with all of it all."""
+    gone = cut_of(cut(MANY, np.repeat([0.0, 1.0], 500)))
+    assert gone == [False] * 500 + [True] * 500
+
+
+def test_a_cut_is_no_change_of_nodes() -> None:
+    """They take as long as before."""
+    assert apply(GRAPH, [cut(row(0, 1), 1.0)])[0].tolist() == GRAPH.length_ns.tolist()
+
+
 EVERYTHING = [
     scale(row(KERNEL), 0.6),
     insert(row(IDLE), 20),
@@ -122,6 +183,7 @@ CHANGES = st.one_of(
     st.builds(overlap, st.just(row(KERNEL, COPY)), st.floats(0.0, 1.0), st.floats(1.0, 3.0)),
     st.builds(insert, st.just(row(IDLE, SECOND)), st.floats(0.0, 100.0)),
     st.builds(advance, st.just(row(0, 1)), st.floats(0.0, 500.0)),
+    st.builds(cut, st.just(row(0, 1)), st.floats(0.0, 1.0)),
 )
 
 

@@ -18,8 +18,8 @@ def update(gather_us: float) -> KinetoBuilder:
 
 
 def test_no_more_is_hidden_than_there_is_compute(examine: Any) -> None:
-    """100 us of kernels hide at most 100 of 300 us; bytes of parameters do not shrink."""
-    assert examine(update(300)).savings_us("all_gather_not_prefetched") == (50, 75, 100)
+    """100 us of kernels hide 100 of 300 us, or half of that; bytes of parameters do not shrink."""
+    assert examine(update(300)).savings_us("all_gather_not_prefetched") == (50, 100, 100)
 
 
 def test_gathers_are_no_reductions(examine: Any) -> None:

@@ -32,8 +32,11 @@ def test_calls_that_load_count_too(examine: Any) -> None:
 
 
 def test_the_only_step_lacks_warm_up(examine: Any) -> None:
-    """A marked step that loads its kernels is not what the job usually does."""
-    assert examine(job(1)).savings_us("module_loading") == pytest.approx((99, 151.5, 204), abs=0.01)
+    """A marked step that loads its kernels is not what the job usually does.
+
+    198 us under the loading go, and half of the 6 until the next kernel starts.
+    """
+    assert examine(job(1)).savings_us("module_loading") == pytest.approx((99, 201, 204), abs=0.01)
 
 
 def test_a_trace_without_steps_may_hold_the_start_up(examine: Any) -> None:

@@ -34,7 +34,10 @@ def test_a_closure_that_runs_the_model_is_no_update(examine: Any) -> None:
 
 
 def test_sgd_saves_less_than_adam(examine: Any) -> None:
-    """Behind a kernel no idle time is left: 120 times 2 us of 4, at best 37.5 % of the rest too."""
+    """Behind a kernel no idle time is left: 120 times 2 us of 4 go, and 37.5 % of the rest too.
+
+    At least the 240 us.
+    """
     b = KinetoBuilder()
     for _ in range(2):
         with b.step():
@@ -43,7 +46,7 @@ def test_sgd_saves_less_than_adam(examine: Any) -> None:
                 updates(b)
             b.sync()
     saved = examine(b).savings_us("single_tensor_optimizer")
-    assert saved == pytest.approx((240, 285, 330), abs=1)  # the first launch may be waited for
+    assert saved == pytest.approx((240, 330, 330), abs=1)  # the first launch may be waited for
 
 
 def test_few_parameters_are_no_finding(examine: Any) -> None:

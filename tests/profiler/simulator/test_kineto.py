@@ -489,7 +489,7 @@ def test_lost_records_have_calls_still() -> None:
 
 
 def test_steps_that_are_not_recorded() -> None:
-    """Of skipped steps there is nothing, while numbers of steps and collectives go on."""
+    """Nothing of steps that are waited for is left; numbers of steps and collectives go on."""
     trace = document(skipped_steps=2)
     steps = [e["name"] for e in events_of(trace, "user_annotation") if "Profiler" in e["name"]]
     assert steps == ["ProfilerStep#3", "ProfilerStep#4"]
@@ -498,6 +498,71 @@ def test_steps_that_are_not_recorded() -> None:
     described = named(trace, "record_param_comms")
     assert sorted(e["args"]["Seq"] for e in described) == [3, 3, 4, 4]
     assert len(events_of(trace, "kernel")) == len(events_of(document(), "kernel")) // 2
+
+
+def ahead(rank: int) -> RankProgram:
+    """A host that launches a long kernel, a graph and a collective, and waits for nothing."""
+    reduced = Collective("all_reduce", "0", 400_000)
+    main: tuple[Instruction, ...] = (
+        Range("ProfilerStep#", "annotation", 20_000),
+        Launch(kernel("gemm", 65_536)),
+        ReplayGraph((kernel("elementwise", 2048), kernel("softmax", 2048))),
+        Record("done", "compute"),
+        Wait("done", "comm"),
+        reduced,
+        End(),
+    )
+    return RankProgram({"main": main}, Loader(workers=2, load_ns=1_000))
+
+
+@cache
+def queued() -> tuple[Job, RankEvents, Event]:
+    """A job whose host works ahead, and the trace of its last steps."""
+    made = Job("ahead", "dense", "ddp", [ahead(rank) for rank in range(2)], GROUPS, 4)
+    events = simulate(made, platform(), 3).ranks[0]
+    options = TraceOptions(skipped_steps=2)
+    return made, events, json.loads(kineto_json(events, made, platform(), options))
+
+
+def test_work_of_skipped_steps_that_begins_later_is_recorded() -> None:
+    """All that begins from the first recorded step on, whoever launched it; nothing before."""
+    _, events, trace = queued()
+    began = min(window.host_start_ns for window in events.windows if window.step == 2)
+    late = [one for one in events.device if one.start_ns >= began]
+    assert {one.step for one in late} > {2, 3}
+    assert {one.step for one in events.device} > {one.step for one in late if one.step < 2} > set()
+    recorded = [*events_of(trace, "kernel"), *events_of(trace, "gpu_memcpy")]
+    assert sorted(e["args"]["correlation"] for e in recorded) == sorted(
+        one.correlation for one in late
+    )
+
+
+def test_records_of_skipped_steps_have_no_launch() -> None:
+    """No call has their number, no arrow ends at them, and a collective does not say its group."""
+    _, events, trace = queued()
+    calls = {e["args"]["correlation"] for e in events_of(trace, "cuda_runtime")}
+    early = {one.correlation for one in events.device if one.step < 2}
+    kernels = events_of(trace, "kernel")
+    orphans = [e for e in kernels if e["args"]["correlation"] in early]
+    assert orphans
+    assert not calls & early
+    assert all(e["args"]["correlation"] in calls for e in kernels if e not in orphans)
+    begins, ends = ([e["id"] for e in events_of(trace, "ac2g", phase)] for phase in ("s", "f"))
+    assert set(ends) <= set(begins)
+    assert not set(ends) & early
+    assert [e for e in orphans if "nccl" in e["name"]]
+    assert not any("Process Group Name" in e["args"] for e in orphans)
+
+
+def test_the_analysis_knows_what_was_launched_before_the_trace(tmp_path: Path) -> None:
+    """A notice says for each rank how long its first step works off what came before."""
+    made, _, _ = queued()
+    options = TraceOptions(skipped_steps=2)
+    paths = write_job(simulate(made, platform(), 3), made, platform(), options, tmp_path)
+    notices = analyze([str(path) for path in paths], Options()).notices
+    told = [one.message for one in notices if one.kind == "link.no_launch"]
+    assert told
+    assert all("launched before the trace began" in message for message in told)
 
 
 def test_the_header_names_rank_devices_and_groups() -> None:
