@@ -85,7 +85,7 @@ def injected(healthy: Healthy, doses: Mapping[str, float], mended: Collection[st
         healthy: where the loss should be read in each step, so that what one costs does not depend
             on the others.
         doses: by fault; none that builds the job anew.
-        mended: those whose fixes are made.
+        mended: those whose fixes are made, after all others are put in.
 
     Raises:
         UsageError: the job cannot have one of them.
@@ -93,7 +93,8 @@ def injected(healthy: Healthy, doses: Mapping[str, float], mended: Collection[st
     job = build_job(healthy.spec)
     step_ns = estimate(job, healthy.platform).step_ns
     everyone = tuple(range(healthy.spec.ranks))
-    for name, dose in doses.items():
+    for name in sorted(doses, key=lambda name: name in mended):
+        dose = doses[name]
         ranks = everyone[-1:] if FAULTS[name].one_rank else everyone
         scene = Scene(healthy.spec, job, healthy.platform, step_ns, dose, ranks)
         job = FAULTS[name].mended(scene) if name in mended else FAULTS[name].change(scene)

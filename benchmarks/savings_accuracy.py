@@ -45,7 +45,7 @@ __all__ = [
 _Seed = TypeVar("_Seed")
 _Found = TypeVar("_Found")
 
-FIRST_SEED = 500_000
+FIRST_SEED = 520_000
 DOSES = (0.05, 0.5)
 
 HIDDEN = 0.01
@@ -195,8 +195,11 @@ def single(seed: int) -> Single:
 
 def _faulty(healthy: Healthy, sound: Job, chance: Random) -> Iterator[tuple[str, Job, Job]]:
     """Faults that the job can have, in random order, and what mends them."""
-    dose = chance.uniform(*DOSES)
+    dose, peaks = chance.uniform(*DOSES), healthy.platform.flops_per_s
     for fault in chance.sample(LONE, len(LONE)):
+        # Without TF32 what mends it is mixed precision, which halves all traffic: another fix.
+        if fault == "float32" and peaks.get("tf32", 0.0) <= peaks["fp32"]:
+            continue
         ranks = (0,) if fault == "slow_link" and healthy.spec.ranks >= 4 else ()
         with suppress(UsageError):
             job = inject(fault, healthy.spec, healthy.platform, dose, ranks)

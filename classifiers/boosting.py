@@ -51,6 +51,8 @@ def _converted(model: Any) -> Forest:
         root=first.astype(np.int32),
         class_of=np.array([label for label, _ in trees], np.int32),
         base=np.asarray(model._baseline_prediction, np.float64).ravel(),
+        saved=np.zeros(model._baseline_prediction.size, np.int32),
+        trust=np.zeros(1),
         temperature=np.ones(1),
     )
 

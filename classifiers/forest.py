@@ -18,6 +18,9 @@ Ints = NDArray[np.int32]
 
 _LEAF = -1
 
+LEAST_SAVED = 1e-3
+"""Of a window: less is as good as nothing, and a replay may lose what a class gains."""
+
 
 class _Step(NamedTuple):
     """One level down in all trees: nodes before and after, (rows, trees)."""
@@ -40,8 +43,11 @@ class Forest:
         root: (trees,) where each begins.
         class_of: (trees,) the class to which it adds.
         base: (classes,) scores to begin with.
+        saved: (classes,) columns that say what is saved of the window if the class is twice as fast.
+        trust: by how much the logarithm of that adds to the score of a class; 0 leaves it to the
+            trees, which know ratios of columns only roughly.
         temperature: by which scores are divided before they become probabilities: above 1 where
-            the trees are too sure of themselves.
+            they are too sure of themselves.
     """
 
     feature: Ints
@@ -53,6 +59,8 @@ class Forest:
     root: Ints
     class_of: Ints
     base: Floats
+    saved: Ints
+    trust: Floats
     temperature: Floats
 
     @classmethod
@@ -76,7 +84,12 @@ class Forest:
         scores = np.tile(self.base, (len(values), 1))
         for label in range(len(self.base)):
             scores[:, label] += self.value[leaves[:, self.class_of == label]].sum(axis=1)
-        return scores
+        return scores + self.by_savings(values)
+
+    def by_savings(self, values: Floats) -> Floats:
+        """(rows, classes) what savings add to the scores; nothing where there is no replay."""
+        added = self.trust * np.log(np.clip(values[:, self.saved], LEAST_SAVED, 1.0))
+        return np.where(np.isnan(added).any(axis=1, keepdims=True), 0.0, added)
 
     def probabilities(self, values: Floats) -> Floats:
         """(rows, classes) calibrated probabilities; each row sums to 1."""
@@ -88,8 +101,8 @@ class Forest:
         """(rows, features) what each feature adds to the score of a class, beside the mean.
 
         Walking down a tree every node moves the expected score; the move belongs to the feature
-        that the node asks (A. Saabas, "Interpreting random forests", 2014). Sums exactly to the
-        score less its mean over the training samples.
+        that the node asks (A. Saabas, "Interpreting random forests", 2014). With what the savings
+        add it sums exactly to the score less the trees' mean over the training samples.
         """
         found = np.zeros(values.shape)
         mine = self.class_of == label
@@ -99,6 +112,7 @@ class Forest:
             asked = np.maximum(self.feature[before], 0)
             at = (np.broadcast_to(rows, before.shape)[:, mine], asked[:, mine])
             np.add.at(found, at, moved[:, mine])
+        found[:, self.saved[label]] += self.by_savings(values)[:, label]
         return found
 
     def _descent(self, values: Floats) -> list[_Step]:

@@ -99,7 +99,7 @@ def _spec(spec: JobSpec) -> JobSpec:
 PROGRAMS: Mapping[str, Program] = {
     "dense": Program(
         "dense transformer, 1 rank, H100",
-        _spec(JobSpec(DenseSize(8, 1024, 1536, 2, 12))),
+        _spec(JobSpec(DenseSize(8, 1024, 4096, 2, 32))),
         platform_named("h100"),
     ),
     "recommendation": Program(
@@ -129,7 +129,7 @@ PROGRAMS: Mapping[str, Program] = {
     ),
     "meshed": Program(
         "dense transformer cut over 2 of 4 ranks, A100",
-        _spec(JobSpec(DenseSize(8, 1024, 1024, 1, 16), "tp", 4, 2)),
+        _spec(JobSpec(DenseSize(8, 1024, 2048, 1, 16), "tp", 4, 2)),
         platform_named("a100"),
         own=("exposed_all_reduce",),  # the next operator waits for each of them
     ),

@@ -40,8 +40,11 @@ from perfdiag.classifiers.diagnoses._shared import (
     leaf_ns,
     longest,
     per_step,
+    ranges,
     share_of,
     spell,
+    threads_of,
+    union_of,
     windows,
     within,
 )
@@ -49,6 +52,9 @@ from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits,
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.host_states import HostState
 from perfdiag.trace_schemas.recording import Int64s
+
+READS = ("aten::item", "aten::_local_scalar_dense")
+"""What reads one value, and goes with it: the host's time in it too."""
 
 SOME_STAY = Threshold(0.5, "share", "a choice: half of the reads turn out to be needed at once")
 
@@ -90,18 +96,23 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
         f"step ({share:.0%}), until work arrives again. Most of it follows {caller}: "
         f"{count_of(count, 'call')} in the trace, after {drained} of which the device is idle."
     )
+    least = 1.0 - limits["some_stay"]
+    reads = ranges(facts, READS.__contains__)
+    claims = [
+        claim(windows(facts), ["sync"], low=least * gained, mid=gained, high=1.0, verb="detach"),
+        claim(
+            union_of(facts.model.hosts, reads),
+            (),
+            low=least,
+            mid=1.0,
+            high=1.0,
+            verb="remove",
+            threads=threads_of(facts, reads),
+        ),
+    ]
     return DIAGNOSIS.fires(
         why,
-        [
-            claim(
-                windows(facts),
-                ["sync"],
-                low=(1.0 - limits["some_stay"]) * gained,
-                mid=gained,
-                high=1.0,
-                verb="detach",
-            )
-        ],
+        claims,
         [ask("calls", count, "perfdiag_blocking_calls", api, op, spots=longest(calls, mine))],
     )
 

@@ -118,11 +118,13 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
         f"device whose matrix units take {device}. The longest of them is {brief(name)!r}: "
         f"{count_of(count, 'kernel')}, {spell(total)} in all."
     )
-    return DIAGNOSIS.fires(why, [_claim(facts, chosen, convolution, limits)], [proof])
+    return DIAGNOSIS.fires(why, [_claim(facts, chosen, convolution, device, limits)], [proof])
 
 
 def _device(facts: RankFacts) -> str:
-    """What the matrix units take, by any kernel's name: '' where no name tells."""
+    """What the matrix units take: by the device, else by any kernel's name; '' if neither tells."""
+    if facts.peaks is not None and "fp16" in facts.peaks.matrix:
+        return "TF32" if "tf32" in facts.peaks.matrix else "half precision"
     for answer, tells in (("TF32", of_tf32_device), ("half precision", of_half_device)):
         if by_name(facts, (*PRODUCTS, "attention"), tells, np.bool_).any():
             return answer
@@ -144,7 +146,9 @@ def _where_it_is_off(full: Bools, faster: Bools, convolution: Bools) -> Bools:
     return off
 
 
-def _claim(facts: RankFacts, chosen: Bools, convolution: Bools, limits: Limits) -> Claim:
+def _claim(
+    facts: RankFacts, chosen: Bools, convolution: Bools, device: str, limits: Limits
+) -> Claim:
     work, rows = facts.model.work, np.flatnonzero(chosen)
     amd = by_name(facts, PRODUCTS, lambda name: name.startswith("Cijk"), np.bool_)[rows]
     side = by_name(facts, PRODUCTS, tile, np.int64)[rows]
@@ -155,24 +159,27 @@ def _claim(facts: RankFacts, chosen: Bools, convolution: Bools, limits: Limits) 
         (work.ts_ns[rows], work.end_ns[rows]),
         ["compute_kernel"],
         low=low,
-        mid=_by_roofs(facts, rows, (low + high) / 2),
+        mid=_by_roofs(facts, rows, (low + high) / 2, device),
         high=high,
     )
 
 
-def _by_roofs(facts: RankFacts, rows: Int64s, unknown: Floats) -> Floats:
-    """(rows,) what is saved where arithmetic is as near to its roof in TF32, up to that of memory.
+def _by_roofs(facts: RankFacts, rows: Int64s, unknown: Floats, device: str) -> Floats:
+    """(rows,) what is saved where arithmetic is as near to its new roof, up to that of memory.
 
     Args:
         facts: the rank.
         rows: of `Work`.
         unknown: (rows,) where a roof or the cost of a kernel is not known.
+        device: what its matrix units take; operands in half precision are half as large.
     """
+    tf32 = device == "TF32"
     roofline, costs, peaks = facts.roofline, facts.costs, facts.peaks
     if roofline is None or costs is None or peaks is None:
         return unknown
-    full, faster = peaks.compute("fp32"), peaks.compute("tf32")
+    full, faster = peaks.compute("fp32"), peaks.compute("tf32" if tf32 else "fp16")
     if full is None or faster is None:
         return unknown
-    left = np.maximum(full.datasheet / faster.datasheet, roofline.memory_share[rows])
+    moved = roofline.memory_share[rows] * (1.0 if tf32 else 0.5)
+    left = np.maximum(full.datasheet / faster.datasheet, moved)
     return np.where(costs.known[rows], np.maximum(1.0 - left, 0.0), unknown)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfdiag.classifiers.boosting import fit_forest
+from perfdiag.classifiers.features import FEATURES
 from perfdiag.classifiers.forest import Forest
 from perfdiag.classifiers.training.samples import CLASSES, Samples
 
@@ -33,8 +34,15 @@ DOUBTFUL = 0.2
 """Weight of a region whose truth is ambiguous, beside one whose truth is not."""
 
 
+TRUSTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)
+"""Weights of what a replay says that each class saves, that are tried beside each temperature."""
+
 TEMPERATURES = np.geomspace(0.25, 8.0, 121)
 """That are tried: 3 % apart."""
+
+
+_COLUMN = {one.name: at for at, one in enumerate(FEATURES)}
+_SAVED = np.array([_COLUMN[f"saved_{one.removesuffix('-bound')}"] for one in CLASSES], np.int32)
 
 
 class Fitted(NamedTuple):
@@ -60,8 +68,8 @@ def weights_of(samples: Samples) -> Floats:
 def fit(samples: Samples, seed: int, risk: float, settings: Mapping[str, Any] = SETTINGS) -> Fitted:
     """Fit the classifier.
 
-    The temperature and the least probability come from families of models that the forest in
-    question has not seen: what users bring is not what it was trained on.
+    The trust in savings, the temperature and the least probability come from families of models
+    that the forest in question has not seen: what users bring is not what it was trained on.
 
     Args:
         samples: to train on.
@@ -70,17 +78,22 @@ def fit(samples: Samples, seed: int, risk: float, settings: Mapping[str, Any] = 
         settings: of the trees.
     """
     scores = left_out(samples, "family", seed, settings)
-    clear = ~samples.ambiguous
-    temperature = temperature_of(scores[clear], samples.truth[clear], weights_of(samples)[clear])
-    forest = _forest(samples, seed, settings)
-    probabilities = _softmax(scores / temperature)
-    least = _least(probabilities[clear], samples.truth[clear], risk)
-    forest = replace(forest, temperature=np.array([temperature]))
-    return Fitted(forest, probabilities, least)
+    clear, forest = ~samples.ambiguous, _forest(samples, seed, settings)
+    truth, weights = samples.truth[clear], weights_of(samples)[clear]
+    tried = []
+    for trust in TRUSTS:
+        trusting = replace(forest, trust=np.array([trust]))
+        pooled = scores + trusting.by_savings(samples.values)
+        temperature, loss = temperature_of(pooled[clear], truth, weights)
+        tried.append((loss, trust, replace(trusting, temperature=np.array([temperature])), pooled))
+    _, _, best, pooled = min(tried, key=lambda one: one[:2])
+    probabilities = _softmax(pooled / best.temperature)
+    return Fitted(best, probabilities, _least(probabilities[clear], truth, risk))
 
 
 def _forest(samples: Samples, seed: int, settings: Mapping[str, Any]) -> Forest:
-    return fit_forest(samples.values, samples.truth, weights_of(samples), dict(settings), seed)
+    forest = fit_forest(samples.values, samples.truth, weights_of(samples), dict(settings), seed)
+    return replace(forest, saved=_SAVED)
 
 
 def left_out(
@@ -96,14 +109,18 @@ def left_out(
     return scores
 
 
-def temperature_of(scores: Floats, truth: Int64s, weights: Floats) -> float:
-    """By which scores are divided for the truth to be most likely (Guo et al., ICML 2017)."""
+def temperature_of(scores: Floats, truth: Int64s, weights: Floats) -> tuple[float, float]:
+    """By which scores are divided for the truth to be most likely (Guo et al., ICML 2017).
+
+    And how unlikely it then is: the mean of minus the logarithm of its probability.
+    """
     rows = np.arange(len(truth))
     losses = []
     for temperature in TEMPERATURES.tolist():
         likely = np.maximum(_softmax(scores / temperature)[rows, truth], 1e-12)
         losses.append(-float((weights * np.log(likely)).sum()))
-    return float(TEMPERATURES[int(np.argmin(losses))])
+    best = int(np.argmin(losses))
+    return float(TEMPERATURES[best]), losses[best] / float(weights.sum())
 
 
 def _softmax(scores: Floats) -> Floats:

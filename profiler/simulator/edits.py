@@ -12,7 +12,7 @@ from perfdiag.profiler.simulator.program import (
     RankProgram,
 )
 
-__all__ = ["gaps", "in_thread", "inserted", "on_ranks", "spaced"]
+__all__ = ["gaps", "in_thread", "inserted", "on_ranks", "spaced", "without_range"]
 
 
 def on_ranks(job: Job, ranks: Iterable[int], change: Callable[[RankProgram], RankProgram]) -> Job:
@@ -71,3 +71,17 @@ def inserted(
     for place in sorted(places, reverse=True):
         found[place:place] = what
     return found
+
+
+def without_range(instructions: Sequence[Instruction], name: str) -> list[Instruction]:
+    """The instructions without ranges of a name, and without what lies in them."""
+    left: list[Instruction] = []
+    inside = 0
+    for one in instructions:
+        if isinstance(one, Range) and (inside or one.name == name):
+            inside += 1
+        elif inside:
+            inside -= isinstance(one, End)
+        else:
+            left.append(one)
+    return left

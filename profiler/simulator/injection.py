@@ -5,7 +5,14 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import TypeGuard
 
-from perfdiag.profiler.simulator.edits import gaps, in_thread, inserted, on_ranks, spaced
+from perfdiag.profiler.simulator.edits import (
+    gaps,
+    in_thread,
+    inserted,
+    on_ranks,
+    spaced,
+    without_range,
+)
 from perfdiag.profiler.simulator.estimates import instructions, sized
 from perfdiag.profiler.simulator.platform import Platform
 from perfdiag.profiler.simulator.program import (
@@ -153,8 +160,13 @@ def read_values(scene: Scene) -> Job:
 
 
 def look_late(scene: Scene) -> Job:
-    """Python looks at values of the step before, for which nobody waits."""
-    return _in_phase(scene, "forward", (Host(max(1, scene.work_ns // READS)),), READS)
+    """Python looks at values of the step before: nobody waits for any value of this one."""
+    looked = _in_phase(scene, "forward", (Host(max(1, scene.work_ns // READS)),), READS)
+    return on_ranks(
+        looked,
+        scene.ranks,
+        lambda program: in_thread(program, lambda done: without_range(done, "aten::item")),
+    )
 
 
 def collect_garbage(scene: Scene) -> Job:

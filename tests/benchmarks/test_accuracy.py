@@ -86,6 +86,8 @@ TREES = Forest(
     root=np.zeros(1, np.int32),
     class_of=np.zeros(1, np.int32),
     base=np.array([3.0, 0.0, 0.0, 0.0]),
+    saved=np.zeros(4, np.int32),
+    trust=np.zeros(1),
     temperature=np.ones(1),
 )
 """A model that always says the same."""

@@ -37,6 +37,8 @@ def model() -> Learned:
         root=np.zeros(1, np.int32),
         class_of=np.array([3], np.int32),
         base=np.array([0.0, -9.0, -9.0, 0.0]),
+        saved=np.zeros(4, np.int32),
+        trust=np.zeros(1),
         temperature=np.ones(1),
     )
     card = Card(

@@ -97,7 +97,7 @@ def test_scores_that_are_too_sure_are_cooled() -> None:
     odds = random.normal(size=(20_000, 4))
     shares = np.exp(odds) / np.exp(odds).sum(axis=1, keepdims=True)
     truth = (shares.cumsum(axis=1) < random.random((len(odds), 1))).sum(axis=1)
-    assert temperature_of(3 * odds, truth, np.ones(len(odds))) == pytest.approx(3.0, rel=0.06)
+    assert temperature_of(3 * odds, truth, np.ones(len(odds)))[0] == pytest.approx(3.0, rel=0.06)
 
 
 def test_it_learns_what_there_is_to_learn(fitted: Fitted) -> None:
@@ -136,6 +136,8 @@ def test_an_unsure_answer_that_the_rules_do_not_share_is_none() -> None:
         root=np.zeros(1, np.int32),
         class_of=np.zeros(1, np.int32),
         base=np.array([0.1, 0.0, 0.0, 0.0]),
+        saved=np.zeros(4, np.int32),
+        trust=np.zeros(1),
         temperature=np.ones(1),
     )
     samples = replace(made_up(1, 3), rules=np.array([0, 2, -1]))
