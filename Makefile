@@ -12,6 +12,8 @@ format:
 docs:
 	$(PYTHON) docs/generate.py
 	$(PYTHON) docs/make_pictures.py
+	$(PYTHON) docs/make_tutorial.py
+	$(PYTHON) docs/make_screens.py
 
 # The learned classifier, from seeds alone, in some minutes on two cores. One thread a process, as the
 # processes are as many as the cores.

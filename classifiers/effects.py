@@ -162,10 +162,11 @@ def _add(found: tuple[list[Change], ...], part: _Part, saved_ns: Floats, slowdow
 
 def _everything(pieces: Pieces, one: Claim) -> Floats:
     """(levels, m) share of all pieces in a claim's intervals."""
+    if not len(one.start_ns):
+        return np.zeros((3, len(pieces.leaf)))
     inside, row = pieces.within(one)
     inside &= pieces.known
-    shares = [np.where(inside, share[row], 0.0) for share in (one.low, one.mid, one.high)]
-    return np.stack(shares) if len(one.start_ns) else np.zeros((3, len(inside)))
+    return np.stack([np.where(inside, share[row], 0.0) for share in (one.low, one.mid, one.high)])
 
 
 def _saved(pieces: Pieces, rate: Floats, part: _Part) -> Floats:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -65,7 +66,8 @@ def check_fixes(found: Diagnosed) -> None:
             fix.saving_ns_per_step + len(fix.regions)
         )
     worth = [fix.saving_after_previous_ns * fix.confidence for fix in fixes]
-    assert worth == sorted(worth, reverse=True)
+    # Whole nanoseconds: of two that are worth the same, one may be rounded down by more.
+    assert all(later <= one + 1 for one, later in pairwise(worth))
 
 
 def check_unknown(found: Diagnosed, verdict: RankVerdict) -> None:

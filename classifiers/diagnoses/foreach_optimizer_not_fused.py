@@ -99,7 +99,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
         + worst.launches()
     )
     spans, high = (work.ts_ns[chosen], work.end_ns[chosen]), saved[chosen]
-    claims = [claim(spans, ["memory_kernel"], low=limits["at_worst"] * high, high=high)]
+    claims = [claim(spans, ["memory_kernel"], low=limits["at_worst"] * high, mid=high, high=high)]
     return DIAGNOSIS.fires(why, claims, [worst.proof])
 
 

@@ -155,13 +155,9 @@ def _claim(
     sure = ~convolution[rows] & ((side == 0) | (side > limits["small"]))
     low = sure * (1.0 - 1.0 / limits["least"])
     high = 1.0 - 1.0 / np.where(amd, limits["factor_amd"], limits["factor"])
-    return claim(
-        (work.ts_ns[rows], work.end_ns[rows]),
-        ["compute_kernel"],
-        low=low,
-        mid=_by_roofs(facts, rows, (low + high) / 2, device),
-        high=high,
-    )
+    mid = _by_roofs(facts, rows, (low + high) / 2, device)
+    bounds = (work.ts_ns[rows], work.end_ns[rows])
+    return claim(bounds, ["compute_kernel"], low=np.minimum(low, mid), mid=mid, high=high)
 
 
 def _by_roofs(facts: RankFacts, rows: Int64s, unknown: Floats, device: str) -> Floats:

@@ -95,7 +95,7 @@ def mend(
         step_ns: a healthy step.
 
     Raises:
-        UsageError: there is no such fault, or the job cannot have it.
+        UsageError: there is no such fault, or its means cannot be put into the job.
     """
     return _found(fault, spec).mended(_scene(fault, spec, platform, (dose, ranks, step_ns)))
 

@@ -96,6 +96,8 @@ def test_what_no_rule_is_about(tmp_path: Path) -> None:
         ("- {team: a, expires: soon}\n", ("line 3", "rule 1", "expires")),
         ("- {team: a, except: {}}\n", ("rule 1", "exception without any key")),
         ("- {team: a, team: b}\n", ("line 3", "'team' stands twice")),
+        ("- {team: a, <<: {layer: runtime}}\n", ("line 3", "merge keys")),
+        ("- &one {team: a}\n- {<<: [*one], label: unknown}\n", ("line 4", "merge keys")),
         ("- {team: a\n", ("line",)),
         ("- !!python/object/apply:os.system [true]\n", ("line 3",)),
     ],
@@ -107,9 +109,19 @@ def test_complaints_name_the_place(tmp_path: Path, rules: str, expected: tuple[s
     assert all(part in str(raised.value) for part in ("owners.yml", *expected))
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"[" * 100_000, b"a" * 1_000_001])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff\xfe\x00",
+        b"[" * 100_000,
+        b"a" * 1_000_001,
+        b"<<: {rules: [{team: a}]}\nteams: {a: }\n",
+        b"teams: {a: }\nrules: !!set {a, b}\n",
+    ],
+)
 def test_what_is_no_file_of_owners(tmp_path: Path, content: bytes) -> None:
-    """Empty, binary, nested without end, or huge: refused."""
+    """Empty, binary, nested without end, huge, or with rules that stand nowhere: refused."""
     file = tmp_path / "owners.yml"
     file.write_bytes(content)
     with pytest.raises(UsageError, match=r"owners\.yml"):

@@ -17,6 +17,8 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+__all__ = ["main"]
+
 Case = dict[str, Any]
 
 DTYPES = {

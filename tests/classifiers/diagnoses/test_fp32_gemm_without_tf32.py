@@ -1,5 +1,6 @@
 """Matrix products in full float32."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -77,16 +78,28 @@ def test_an_a100_runs_kernels_for_volta(examine: Any) -> None:
     assert "units take TF32" in found.why(ME)
 
 
+def unknown(found: Any) -> Any:
+    """The same on a device that no table holds: only names of kernels tell what it can do."""
+    return replace(found, facts=replace(found.facts, peaks=None))
+
+
+def test_a_known_device_tells_what_it_takes(examine: Any) -> None:
+    """An H100 has TF32, though all its kernels are for Volta; of another one nobody knows."""
+    found = examine(job(("aten::mm", V100)))
+    assert "units take TF32" in found.why(ME)
+    assert "units take half precision" in unknown(found).why(ME)
+
+
 def test_half_precision_on_v100_is_the_users_choice(examine: Any) -> None:
     """With autocast at work what is left in float32 was left there on purpose."""
     found = examine(job(("aten::mm", V100), ("aten::mm", PRODUCT_HALF)))
-    assert found.status(ME) == "quiet"
+    assert unknown(found).status(ME) == "quiet"
 
 
 def test_an_unknown_device_gives_no_answer(examine: Any) -> None:
     """Pascal, which has no matrix units, runs kernels for Maxwell."""
     found = examine(job(("aten::mm", "maxwell_sgemm_128x64_nn")))
-    assert found.status(ME) == "not applicable"
+    assert unknown(found).status(ME) == "not applicable"
 
 
 def sized(us: float, *dims: list[int]) -> KinetoBuilder:

@@ -15,6 +15,8 @@ from perfdiag.classifiers.analysis import Options, analyze_whole
 from perfdiag.classifiers.judging import Judged
 from perfdiag.classifiers.owners import default_owners
 from perfdiag.classifiers.triage import Bundle, Triage, TriageOptions, triage
+from perfdiag.cli.reporters.fix_text import saving
+from perfdiag.cli.reporters.markdown import render
 from perfdiag.cli.reporters.triage import bundle_files
 from perfdiag.cli.reporters.triage.numbers import value_text
 from perfdiag.profiler.engine import Session, open_session
@@ -115,7 +117,7 @@ def test_a_wait_is_shown_with_the_rank_that_comes_late(simulated: Triage) -> Non
     """The slice of the waiting rank holds that of the late one, on one clock."""
     bundle = next(one for one in simulated.bundles if one.team.id == "parallelism")
     assert bundle.ranks[1] == "rank 3"
-    numbers = {rank.rank for rank in bundle.report.ranks}
+    numbers = {one.rank for one in bundle.inputs}
     assert numbers == {int(name.split()[1]) for name in bundle.ranks}
 
 
@@ -127,13 +129,39 @@ def test_the_loader_of_the_late_rank_is_the_first_bundle(simulated: Triage) -> N
 
 @pytest.mark.parametrize("name", REAL)
 def test_slices_are_small_and_reports_valid(name: str) -> None:
-    """Below ten megabytes; `report.json` reads as a report of those ranks and fixes."""
+    """Below ten megabytes; `report.json` reads as a report of those fixes."""
     files = bundle_files(real(name))
     for bundle in real(name).bundles:
         assert len(bundle.slice) < 10_000_000
         report = msgspec.json.decode(files[f"{bundle.team.folder}/report.json"], type=Report)
         assert [fix.id for fix in report.fixes] == [told.fix.id for told in bundle.fixes]
-        assert len(report.ranks) == len(bundle.ranks)
+
+
+def check_shares(all_of: Triage) -> None:
+    """What a page shows of a bundle's report is what it shows of the whole one."""
+    whole = all_of.report
+    for bundle in all_of.bundles:
+        part = bundle.report
+        assert budget_of(part) == budget_of(whole)
+        assert len([line for line in budget_of(part) if line.startswith("|")]) > 3
+        for fix in part.fixes:
+            assert saving(fix, part) == saving(fix, whole)
+
+
+def budget_of(report: Report) -> list[str]:
+    """Verdict, length of a step and budget, as markdown."""
+    return render(report).partition("**What to do**")[0].splitlines()
+
+
+@pytest.mark.parametrize("name", ["a100_8rank_control", "mi300_8rank_resnet"])
+def test_the_report_of_a_bundle_of_a_real_job_has_the_numbers_of_the_whole(name: str) -> None:
+    """Means are over the same steps and ranks, whatever the slice shows."""
+    check_shares(real(name))
+
+
+def test_the_report_of_a_bundle_has_the_numbers_of_the_whole(simulated: Triage) -> None:
+    """Also where ranks wait for one."""
+    check_shares(simulated)
 
 
 def test_every_fix_is_in_one_bundle() -> None:
@@ -193,7 +221,7 @@ def test_hostile_names_stay_names(tmp_path: Path, first: int) -> None:
     assert all(bundle.left_out == 0 for bundle in all_of.bundles)
     assert sum(map(len, files.values())) < 3_000_000
     for path, data in files.items():
-        assert re.fullmatch(r"([a-z0-9-]+/)?[A-Za-z0-9]+(\.[a-z]+)?", path)
+        assert re.fullmatch(r"([a-z0-9-]+/)?\.?[A-Za-z0-9]+(\.[a-z]+)?", path)
         if path.endswith((".md", ".sql", ".sh")):
             check_inert(path, data.decode())
 
