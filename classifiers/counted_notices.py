@@ -10,6 +10,7 @@ from perfdiag.classifiers.kernel_costs import KernelCosts
 from perfdiag.profiler.model import Work
 from perfdiag.trace_schemas.kernels import FAMILIES
 from perfdiag.trace_schemas.notices import Notice, Severity
+from perfdiag.trace_schemas.texts import shortened
 
 __all__ = ["Disagreement", "disagreement", "notices_of"]
 
@@ -82,7 +83,7 @@ def _excess(larger: Floats, smaller: Floats, rows: Bools) -> Floats:
 
 
 def _disagrees(differs: Disagreement, work: Work) -> Notice:
-    name = _short(work.name.take(np.array([differs.row]))[0])
+    name = shortened(work.name.take(np.array([differs.row]))[0], _CHARS)
     cause = "caches held its data" if differs.what == "bytes" else "it computes something else"
     message = (
         f"Counters differ from what shapes say of {differs.kernels} kernels, and are believed. "
@@ -96,7 +97,7 @@ def _unmatched(counted: Counted, count: int) -> list[Notice]:
     lost = counted.unmatched
     if not lost:
         return []
-    names = [_short(name) or "(no name)" for name in dict.fromkeys(lost)]
+    names = [shortened(name, _CHARS) or "(no name)" for name in dict.fromkeys(lost)]
     listed = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
     message = (
         f"{len(lost)} of {count} launches in which was counted are not found in the trace: names, "
@@ -104,7 +105,3 @@ def _unmatched(counted: Counted, count: int) -> list[Notice]:
     )
     severity: Severity = "warning" if len(lost) == count else "info"
     return [Notice("counter.unmatched", severity, len(lost), message)]
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _CHARS else f"{name[: _CHARS - 1]}…"

@@ -118,7 +118,7 @@ def summary(track: Track, windows: Windows) -> Figure | None:
     held = time.astype(np.float64)
     whole = int((windows[1] - windows[0]).sum())
     p10, p90 = weighted_quantiles(values, held, (0.1, 0.9))
-    mean = float(values @ held / held.sum())
+    mean = float(values @ (held / held.sum()))
     return Figure(mean, p10, p90, min(1.0, float(held.sum()) / whole), len(values))
 
 

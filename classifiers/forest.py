@@ -43,7 +43,7 @@ class Forest:
         root: (trees,) where each begins.
         class_of: (trees,) the class to which it adds.
         base: (classes,) scores to begin with.
-        saved: (classes,) columns that say what is saved of the window if the class is twice as fast.
+        saved: (classes,) columns with what is saved of the window if the class is twice as fast.
         trust: by how much the logarithm of that adds to the score of a class; 0 leaves it to the
             trees, which know ratios of columns only roughly.
         temperature: by which scores are divided before they become probabilities: above 1 where

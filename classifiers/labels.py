@@ -113,10 +113,9 @@ def _by_rules(budget_ns: Mapping[str, int], noun: str) -> Verdict:
 def _combined(rules: Verdict, opinion: Opinion, budget_ns: Mapping[str, int], noun: str) -> Verdict:
     """The classifier's verdict, unless it is not sure enough to contradict the rules."""
     first, second = np.argsort(-opinion.probabilities, kind="stable")[:2].tolist()
-    best, sure = CLASSES[first], float(opinion.probabilities[first])
-    probabilities: dict[Label, float] = {
-        label: float(p) for label, p in zip(CLASSES, opinion.probabilities, strict=True)
-    }
+    chances = np.clip(opinion.probabilities, 0.0, 1.0).tolist()  # means are rounded
+    best, sure = CLASSES[first], chances[first]
+    probabilities: dict[Label, float] = dict(zip(CLASSES, chances, strict=True))
     found = replace(
         rules,
         label=best,
@@ -163,7 +162,7 @@ def _probabilities(shares: Mapping[Label, float], doubt: float) -> dict[Label, f
     weights = {label: shares[label] ** SHARPNESS for label in CLASSES}
     total = sum(weights.values()) or 1.0
     probabilities: dict[Label, float] = {c: w / total * (1 - doubt) for c, w in weights.items()}
-    probabilities["unknown"] = 1.0 - sum(probabilities.values())
+    probabilities["unknown"] = max(0.0, 1.0 - sum(probabilities.values()))  # sums are rounded
     return probabilities
 
 

@@ -95,7 +95,7 @@ def parse_owners(text: str, source: str) -> OwnersFile:
     complain = _complainer(source)
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
-        _refuse_twice(node, complain)
+        _check_keys(node, complain)
         raw = yaml.safe_load(text)
     except yaml.MarkedYAMLError as error:
         line = None if error.problem_mark is None else error.problem_mark.line + 1
@@ -124,8 +124,12 @@ def _complainer(source: str) -> Complain:
     return complain
 
 
-def _refuse_twice(node: yaml.Node | None, complain: Complain) -> None:
-    """YAML readers keep the last of two values of one key without a word."""
+MERGE = "tag:yaml.org,2002:merge"
+"""Of the key `<<`, which takes over the keys of another mapping."""
+
+
+def _check_keys(node: yaml.Node | None, complain: Complain) -> None:
+    """Refuse what hides where a rule stands, or which of two values counts."""
     seen: set[int] = set()
     left = [] if node is None else [node]
     while left:
@@ -134,13 +138,23 @@ def _refuse_twice(node: yaml.Node | None, complain: Complain) -> None:
             continue
         seen.add(id(one))
         if isinstance(one, yaml.MappingNode):
-            keys = [key.value for key, _ in one.value if isinstance(key, yaml.ScalarNode)]
-            for place, key in enumerate(keys):
-                if key in keys[:place]:
-                    raise complain(one.value[place][0].start_mark.line + 1, f"{key!r} stands twice")
+            _check_mapping(one, complain)
             left += [child for pair in one.value for child in pair]
         elif isinstance(one, yaml.SequenceNode):
             left += one.value
+
+
+def _check_mapping(node: yaml.MappingNode, complain: Complain) -> None:
+    """YAML readers keep the last of two values of one key without a word."""
+    seen: set[str] = set()
+    for key, _ in node.value:
+        line = key.start_mark.line + 1
+        if key.tag == MERGE:
+            raise complain(line, "merge keys (<<) are not read here: write the keys out")
+        if isinstance(key, yaml.ScalarNode):
+            if key.value in seen:
+                raise complain(line, f"{key.value!r} stands twice")
+            seen.add(key.value)
 
 
 def _rule_lines(node: yaml.Node | None) -> list[int]:
@@ -158,7 +172,8 @@ def _invalid(problem: str, lines: Sequence[int], complain: Complain) -> UsageErr
     if match is None:
         return complain(None, problem)
     number = int(match[1])
-    return complain(lines[number], f"rule {number + 1}: {problem}")
+    line = lines[number] if number < len(lines) else None  # not written as a list
+    return complain(line, f"rule {number + 1}: {problem}")
 
 
 def _row(index: int, rule: _Rule, line: int) -> RuleRow:

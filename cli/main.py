@@ -23,6 +23,7 @@ from perfdiag.cli.commands.report import report
 from perfdiag.cli.commands.selftest import selftest
 from perfdiag.cli.commands.triage import triage
 from perfdiag.cli.commands.view import view
+from perfdiag.cli.signals import ended_cleanly
 from perfdiag.trace_schemas.errors import PerfdiagError, UsageError
 
 __all__ = ["app", "run"]
@@ -91,6 +92,11 @@ def run(arguments: Sequence[str] | None = None) -> None:
     gc.disable()
     atexit.register(gc.freeze)
     _prepare_streams()
+    with ended_cleanly():
+        _run(arguments)
+
+
+def _run(arguments: Sequence[str] | None) -> None:
     try:
         typer.main.get_command(app).main(arguments, prog_name="perfdiag")
     except PerfdiagError as error:

@@ -3,17 +3,21 @@
 import io
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
 from perfdiag.cli.reporters.units import clean
+from perfdiag.profiler.whole_file import replacing
 from perfdiag.trace_schemas.errors import UsageError
 
 __all__ = [
+    "check_apart",
+    "check_kept",
     "check_writable",
     "complain",
     "console_for",
@@ -42,11 +46,18 @@ def is_on_screen(output: Path | None) -> bool:
     return output is None and sys.stdout.isatty() and sys.stderr.isatty()
 
 
-def check_writable(output: Path | None, *inputs: str) -> None:
+def check_writable(
+    output: Path | None, *paths: str, beside: Iterable[str | Path | None] = ()
+) -> None:
     """Refuse, before the work is done, a result file that cannot be or is an input.
 
+    Args:
+        output: the file, None for standard output.
+        paths: of traces, see `check_kept`.
+        beside: other inputs.
+
     Raises:
-        UsageError: the folder does not exist, the file is a folder, or it is one of `inputs`.
+        UsageError: the folder does not exist, the file is a folder, or it is an input.
     """
     if output is None:
         return
@@ -57,14 +68,61 @@ def check_writable(output: Path | None, *inputs: str) -> None:
     if os.path.isdir(output):  # noqa: PTH112
         msg = f"cannot write {str(output)!r}: it is a folder; name a file in it"
         raise UsageError(msg)
-    if any(_is_same(output, name) for name in inputs):
-        msg = f"{str(output)!r} is the input itself: write the result to another file"
+    check_kept(paths, beside, [output])
+
+
+def check_kept(
+    paths: Iterable[str], beside: Iterable[str | Path | None], outputs: Iterable[Path]
+) -> None:
+    """Refuse to write over an input. Inputs are listed for that, not read.
+
+    An earlier result in a folder of traces is no input, unless it is a trace itself.
+
+    Args:
+        paths: of traces, as `expand` takes them.
+        beside: other files and folders, None for what was not given.
+        outputs: files that will be replaced.
+
+    Raises:
+        UsageError: one of them is an input.
+    """
+    replaced = {_file(output): output for output in outputs}
+    replaced.pop(None, None)  # files that are not there yet
+    if not replaced:
+        return
+    from perfdiag.profiler.sources.files import files_of, holds_trace
+
+    named = [*paths]
+    others = {*files_of(str(given) for given in beside if given is not None)}
+    for name in chain(files_of(named), others):
+        output = replaced.get(_file(name))
+        if output is not None and (name in named or name in others or holds_trace(name)):
+            msg = f"{str(output)!r} is one of the inputs: write the result to another file"
+            raise UsageError(msg)
+
+
+def _file(path: str | Path) -> tuple[int, int] | None:
+    """What tells a file from all others, whatever it is called; None where there is none."""
+    try:
+        status = os.stat(path)  # noqa: PTH116
+    except (OSError, ValueError):
+        return None
+    return status.st_dev, status.st_ino
+
+
+def check_apart(first: Path | None, second: Path | None) -> None:
+    """Refuse to write two results to one file.
+
+    Raises:
+        UsageError: both names lead to the same.
+    """
+    if first is None or second is None:
+        return
+    file = _file(first)
+    same_file = file is not None and file == _file(second)
+    if same_file or os.path.realpath(first) == os.path.realpath(second):
+        msg = f"both results would be written to {str(first)!r}: name another file for one of them"
         raise UsageError(msg)
-
-
-def _is_same(output: Path, name: str) -> bool:
-    both_exist = os.path.exists(name) and os.path.exists(output)  # noqa: PTH110
-    return both_exist and os.path.samefile(name, output)  # noqa: PTH121
 
 
 def write(result: bytes | str, output: Path | None) -> None:
@@ -77,11 +135,11 @@ def write(result: bytes | str, output: Path | None) -> None:
     """
     encoding = "utf-8" if output is not None else sys.stdout.encoding
     data = result if isinstance(result, bytes) else result.encode(encoding, "replace")
-    with _saying_where(output):
-        if output is not None:
-            output.write_bytes(data)
-        else:
-            _write_stdout(data)
+    if output is None:
+        _write_stdout(data)
+        return
+    with replacing(output) as file:
+        file.write(data)
 
 
 def _write_stdout(data: bytes) -> None:
@@ -91,25 +149,16 @@ def _write_stdout(data: bytes) -> None:
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         discard_stdout()
-    except OSError:
+    except OSError as error:
         discard_stdout()
-        raise
+        msg = f"cannot write the result to standard output: {error.strerror}"
+        raise UsageError(msg) from error
 
 
 def discard_stdout() -> None:
     """Let nothing be written any more: Python flushes again on its way out, and would complain."""
     with suppress(io.UnsupportedOperation):  # a stand-in without a file below it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-@contextmanager
-def _saying_where(output: Path | None) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        where = "standard output" if output is None else repr(str(output))
-        msg = f"cannot write the result to {where}: {error.strerror}"
-        raise UsageError(msg) from error
 
 
 def remark(text: str, style: str = "") -> None:

@@ -1,6 +1,8 @@
 """Reports that `perfdiag analyze --format json` wrote, read again."""
 
+import io
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,13 +21,15 @@ _BEGIN = re.compile(rb'\s*\{\s*"schema"\s*:\s*"perfdiag\.report/')
 def read_saved(paths: Sequence[str]) -> Report | None:
     """The report that the only path leads to; None where there are others, or a trace.
 
+    Like a trace it may come through a pipe: `-`.
+
     Raises:
         InputError: it is a report, but damaged, or not of this version.
     """
-    if len(paths) != 1 or not _is_report(Path(paths[0])):
+    if len(paths) != 1 or _BEGIN.match(_head(paths[0])) is None:
         return None
     try:
-        report = msgspec.json.decode(Path(paths[0]).read_bytes(), type=Report)
+        report = msgspec.json.decode(_whole(paths[0]), type=Report)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         problem = f"a saved report that this version cannot read: {error}; analyse the trace anew"
         raise InputError(paths[0], problem) from error
@@ -35,12 +39,22 @@ def read_saved(paths: Sequence[str]) -> Report | None:
     return report
 
 
-def _is_report(path: Path) -> bool:
+def _head(path: str) -> bytes:
+    """The first bytes, which stay in the pipe for whoever reads traces; empty where there are none.
+
+    A pipe gives what was written into it at once.
+    """
     try:
-        if not path.is_file():
-            return False
-        with path.open("rb") as file:
-            head = file.read(_HEAD)
+        if path == "-":
+            pipe = sys.stdin.buffer
+            return pipe.peek(_HEAD) if isinstance(pipe, io.BufferedReader) else b""
+        if not Path(path).is_file():
+            return b""
+        with Path(path).open("rb") as file:
+            return file.read(_HEAD)
     except OSError:  # whoever reads traces says it
-        return False
-    return _BEGIN.match(head) is not None
+        return b""
+
+
+def _whole(path: str) -> bytes:
+    return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()

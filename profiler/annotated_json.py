@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
+from math import isfinite
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,7 +20,8 @@ from perfdiag.profiler.annotations import (
 )
 from perfdiag.profiler.sources.chrome_json import OWN_PROCESS
 from perfdiag.profiler.sources.json_document import Buffer, split_document
-from perfdiag.profiler.trace_file import LEVEL, replacing
+from perfdiag.profiler.trace_file import LEVEL, is_gzip
+from perfdiag.profiler.whole_file import replacing
 from perfdiag.trace_schemas.errors import UsageError
 from perfdiag.trace_schemas.recording import Lane
 
@@ -66,7 +68,7 @@ def write_spliced(output: Path, spliced: Spliced) -> int:
     """
     at = _end_of_events(spliced.data)
     with replacing(output) as file:
-        if output.name.endswith(".gz"):
+        if is_gzip(output):
             with gzip.GzipFile("", "wb", LEVEL, file, mtime=0) as archive:
                 _write(archive, spliced, at)  # type: ignore[arg-type]
         else:
@@ -207,14 +209,17 @@ def _id(text: str) -> int | str:
 
 
 def _samples(spliced: Spliced, counter: CounterTrack) -> Iterator[dict[str, Any]]:
+    """Those with a value: the format knows no NaN, so that the last value stands on."""
     for ts_ns, value in zip(counter.ts_ns.tolist(), counter.values.tolist(), strict=True):
+        if not isfinite(value):
+            continue
         yield {
             "ph": "C",
             "name": counter.name,
             "pid": OWN_PROCESS,
             "tid": 0,
             "ts": _time(spliced.start_ns + ts_ns, spliced.unit_ns),
-            "args": {counter.unit: value if value == value else 0.0},  # JSON has no NaN
+            "args": {counter.unit: value},
         }
 
 

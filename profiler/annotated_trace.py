@@ -12,9 +12,10 @@ from perfdiag.profiler.annotations import Annotations, RawSlice, SliceTrack
 from perfdiag.profiler.links import launch_rows
 from perfdiag.profiler.nesting import nest
 from perfdiag.profiler.sources.rank_parts import FIRST_CLOCK
-from perfdiag.profiler.trace_file import replacing, write_pieces
+from perfdiag.profiler.trace_file import is_gzip, write_pieces
 from perfdiag.profiler.trace_packets import MetaSlice, clock_packet
 from perfdiag.profiler.trace_writer import TraceOptions, track_base, write_trace
+from perfdiag.profiler.whole_file import replacing
 from perfdiag.trace_schemas.recording import ABSENT, DEVICE_WORK, Int64s, Kind, Recording
 
 __all__ = ["RankTrace", "cut", "write_annotated"]
@@ -59,7 +60,7 @@ def write_annotated(output: Path, ranks: Iterable[RankTrace]) -> int:
     """
     pieces = (piece for rank in ranks for piece in _pieces(rank))
     with replacing(output) as file:
-        write_pieces(file, pieces, gzipped=output.name.endswith(".gz"))
+        write_pieces(file, pieces, gzipped=is_gzip(output))
         return file.tell()
 
 

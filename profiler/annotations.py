@@ -21,7 +21,6 @@ __all__ = [
     "RawSlice",
     "SliceTrack",
     "TrackSlice",
-    "shortened",
 ]
 
 Arg = int | float | str
@@ -34,14 +33,8 @@ ANNOTATION_CATEGORIES = (
 )
 """Categories of the slices that perfdiag draws: results, which readers of a trace pass over."""
 
-MOST_NAME, MOST_ARG = 200, 4000
-"""Characters of a name and of an argument, more of which no panel shows; choices."""
-
-
-def shortened(text: str, most: int = MOST_ARG) -> str:
-    """The text, or its beginning where it is longer than anybody reads; lone surrogates go."""
-    text = text if len(text) <= most else text[: most - 3] + "..."
-    return text.encode("utf-8", "replace").decode()
+MOST_NAME = 200
+"""Characters of a name, more of which no track shows; a choice."""
 
 
 class RawSlice(NamedTuple):

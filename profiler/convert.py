@@ -6,8 +6,9 @@ from pathlib import Path
 from perfdiag.profiler.engine import EngineName
 from perfdiag.profiler.opening import Adjust, ReadOptions, canonical_trace, read_blob
 from perfdiag.profiler.querying import only_trace
-from perfdiag.profiler.trace_file import replacing, write_pieces
+from perfdiag.profiler.trace_file import is_gzip, write_pieces
 from perfdiag.profiler.trace_writer import TraceOptions
+from perfdiag.profiler.whole_file import replacing
 from perfdiag.trace_schemas.recording import Recording
 
 __all__ = ["ConvertSummary", "convert"]
@@ -59,7 +60,7 @@ def convert(
     recording = recording if adjust is None else adjust(recording)
     pieces = canonical_trace(recording, options, TraceOptions())
     with replacing(output) as file:
-        write_pieces(file, pieces, gzipped=output.name.endswith(".gz"))
+        write_pieces(file, pieces, gzipped=is_gzip(output))
         bytes_out = file.tell()
     return ConvertSummary(_events(recording), bytes_in, bytes_out)
 

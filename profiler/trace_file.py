@@ -1,19 +1,16 @@
-"""A Perfetto trace as a file: packed piece by piece, there when it is complete."""
+"""A Perfetto trace as a file: packed piece by piece."""
 
 import gzip
-import os
 import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from perfdiag.profiler.wire import bytes_field
-from perfdiag.trace_schemas.errors import UsageError
 
-__all__ = ["LEVEL", "replacing", "write_pieces"]
+__all__ = ["LEVEL", "is_gzip", "write_pieces"]
 
 _PACKET, _COMPRESSED_PACKETS = 1, 50
 """Field numbers of Trace.packet and of TracePacket.compressed_packets."""
@@ -23,6 +20,11 @@ LEVEL = 6
 
 _AHEAD = 3
 """Pieces that are deflated while the next ones are made; each is some 10 MB."""
+
+
+def is_gzip(output: Path) -> bool:
+    """Whether a file that is called so is to be a gzip archive."""
+    return output.suffix.lower() == ".gz"
 
 
 def write_pieces(file: IO[bytes], pieces: Iterable[bytes], *, gzipped: bool) -> None:
@@ -63,28 +65,3 @@ def _deflated(packets: bytes) -> bytes:
     if len(packets) < SMALL:
         return packets
     return bytes_field(_PACKET, bytes_field(_COMPRESSED_PACKETS, zlib.compress(packets, LEVEL)))
-
-
-@contextmanager
-def replacing(output: Path) -> Iterator[IO[bytes]]:
-    """A file that takes the place of `output` at the end, or leaves nothing behind.
-
-    Raises:
-        UsageError: it cannot be written.
-    """
-    target = output.resolve()
-    # os.path, because a name that is too long is False there and an error in pathlib.
-    special = os.path.exists(target) and not os.path.isfile(target)  # noqa: PTH110, PTH113
-    part = target if special else target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            yield file
-        if not special:
-            part.replace(target)
-    except OSError as error:
-        msg = f"cannot write {str(output)!r}: {error.strerror}"
-        raise UsageError(msg) from error
-    finally:
-        if not special:
-            with suppress(OSError):
-                part.unlink()

@@ -7,8 +7,9 @@ import numpy as np
 
 from perfdiag.classifiers.annotations.scene import Scene
 from perfdiag.classifiers.findings import Share
-from perfdiag.profiler.annotations import Arg, RawSlice, SliceTrack, TrackSlice, shortened
+from perfdiag.profiler.annotations import Arg, RawSlice, SliceTrack, TrackSlice
 from perfdiag.trace_schemas.report import Fix
+from perfdiag.trace_schemas.texts import shortened
 
 __all__ = ["fix_track"]
 

@@ -2,8 +2,9 @@
 
 from perfdiag.classifiers.annotations.budget import budget_args, budget_query, merged
 from perfdiag.classifiers.annotations.scene import Scene
-from perfdiag.profiler.annotations import MOST_NAME, Arg, SliceTrack, TrackSlice, shortened
+from perfdiag.profiler.annotations import MOST_NAME, Arg, SliceTrack, TrackSlice
 from perfdiag.trace_schemas import report
+from perfdiag.trace_schemas.texts import shortened
 
 __all__ = ["region_tracks", "step_track", "verdict_track"]
 

@@ -7,8 +7,9 @@ import numpy as np
 from perfdiag.classifiers.annotations.budget import leaf_query
 from perfdiag.classifiers.annotations.scene import Scene
 from perfdiag.classifiers.rendezvous import Meetings
-from perfdiag.profiler.annotations import SliceTrack, TrackSlice, shortened
+from perfdiag.profiler.annotations import SliceTrack, TrackSlice
 from perfdiag.trace_schemas.recording import Int64s
+from perfdiag.trace_schemas.texts import shortened
 
 __all__ = ["wait_track"]
 

@@ -14,12 +14,10 @@ from perfdiag.classifiers.counter_tracks import CounterFiles, counter_adder
 from perfdiag.classifiers.job import Job
 from perfdiag.classifiers.judging import Judged
 from perfdiag.classifiers.options import Options
+from perfdiag.classifiers.rereading import read_again
 from perfdiag.profiler.annotated_trace import RankTrace
 from perfdiag.profiler.annotations import Annotations
 from perfdiag.profiler.facts_in_trace import facts_in_trace
-from perfdiag.profiler.opening import find_structure, read_blob
-from perfdiag.profiler.querying import only_trace
-from perfdiag.trace_schemas.errors import UsageError
 
 __all__ = ["annotations_of", "rank_traces"]
 
@@ -88,12 +86,7 @@ def rank_traces(judged: Judged, options: Options) -> Iterator[RankTrace]:
 
 
 def _read_again(path: str, options: Options) -> RankTrace:
-    if path.partition("!")[0] == "-":
-        msg = "traces of several ranks cannot come through a pipe: name a file or a folder"
-        raise UsageError(msg)
-    reading = options.reading
-    read = read_blob(only_trace(path), reading, keep_args=True)
-    recording, steps, regions = find_structure(read, reading)
+    recording, steps, regions = read_again(path, options.reading)
     return RankTrace(recording, facts_in_trace(recording, steps, regions))
 
 

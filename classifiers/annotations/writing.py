@@ -11,7 +11,7 @@ from perfdiag.classifiers.options import Options, Progress
 from perfdiag.profiler.annotated_json import Spliced, write_spliced
 from perfdiag.profiler.annotated_trace import write_annotated
 from perfdiag.profiler.querying import only_trace
-from perfdiag.profiler.sources.files import Blob
+from perfdiag.profiler.sources.files import Blob, file_of
 from perfdiag.profiler.sources.kineto import UNITS_NS
 from perfdiag.trace_schemas.errors import UsageError
 from perfdiag.trace_schemas.recording import Recording
@@ -45,7 +45,8 @@ def annotate(
         UsageError: options contradict each other, the output cannot be written, or it should be
             JSON and the input is not, or holds several ranks.
     """
-    document = _document(paths, output) if output.name.endswith((".json", ".json.gz")) else None
+    is_json = output.name.lower().endswith((".json", ".json.gz"))
+    document = _document(paths, output) if is_json else None
     judged = analyze_whole(paths, replace(options, keep_whole=True), progress)
     if document is None:
         return Annotated(judged, write_annotated(output, rank_traces(judged, options)))
@@ -64,8 +65,8 @@ def _document(paths: Sequence[str], output: Path) -> Blob:
     if blob.content != "json":
         msg = f"{paths[0]!r} is no JSON that events can be put into: name the output .pftrace"
         raise UsageError(msg)
-    if output.exists() and output.samefile(blob.path.partition("!")[0]):
-        msg = f"{str(output)!r} is the input itself: write the result to another file"
+    if output.exists() and output.samefile(file_of(blob.path)):
+        msg = f"{str(output)!r} is one of the inputs: write the result to another file"
         raise UsageError(msg)
     return blob
 

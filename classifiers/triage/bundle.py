@@ -6,7 +6,7 @@ from perfdiag.classifiers.owners import Team
 from perfdiag.classifiers.triage.cutting import Span
 from perfdiag.classifiers.triage.figures import Figure
 from perfdiag.classifiers.triage.signatures import Signature
-from perfdiag.trace_schemas.report import Fix, Report
+from perfdiag.trace_schemas.report import Fix, Input, Report
 
 __all__ = ["Bundle", "Sample", "Told", "Triage"]
 
@@ -51,6 +51,7 @@ class Bundle:
         general: figures about the job and the slice.
         span: of the slice, on the clock of the first of its ranks.
         ranks: names of the ranks in the slice, the one that it is about first.
+        inputs: what these were read from.
         shrunk: whether the slice is less than the step.
         slice: a Perfetto trace.
         signatures: operators that the best fix is about.
@@ -64,6 +65,7 @@ class Bundle:
     general: tuple[Figure, ...]
     span: Span
     ranks: tuple[str, ...]
+    inputs: tuple[Input, ...]
     shrunk: bool
     slice: bytes
     signatures: tuple[Signature, ...]

@@ -8,6 +8,7 @@ import numpy as np
 from perfdiag.profiler.regions import Region
 from perfdiag.profiler.steps import Step
 from perfdiag.trace_schemas.recording import ArgColumn, Int64s, Recording, Slices
+from perfdiag.trace_schemas.texts import shortened
 
 __all__ = ["LONGEST_NAME", "Span", "cut", "cut_regions", "cut_steps", "overlap_ns"]
 
@@ -40,10 +41,12 @@ def cut(recording: Recording, span: Span) -> Recording:
         recording,
         slices=_clipped(kept, span),
         set_aside=recording.set_aside.take(np.zeros(len(recording.set_aside), bool)),
-        strings=[_short(text) for text in recording.strings],
+        strings=[shortened(text, LONGEST_NAME) for text in recording.strings],
         counters=[one.within(*span) for one in recording.counters],
         metadata={k: v for k, v in recording.metadata.items() if len(v) <= LARGEST_METADATA},
-        notices=[replace(one, message=_short(one.message)) for one in recording.notices],
+        notices=[
+            replace(one, message=shortened(one.message, LONGEST_NAME)) for one in recording.notices
+        ],
     )
 
 
@@ -57,13 +60,6 @@ def _clipped(slices: Slices, span: Span) -> Slices:
     return replace(slices, ts_ns=ts, dur_ns=dur, args=args)
 
 
-def _short(text: str) -> str:
-    """Beginning and end of a text that is too long, and without NUL, which ends a text in SQL."""
-    text = text.replace("\0", "")
-    half = LONGEST_NAME // 2
-    return text if len(text) <= LONGEST_NAME else f"{text[:half]}…{text[-half:]}"
-
-
 def cut_steps(steps: Sequence[Step], span: Span) -> list[Step]:
     """The steps that lie in a span, cut at its bounds."""
     found = []
@@ -74,7 +70,7 @@ def cut_steps(steps: Sequence[Step], span: Span) -> list[Step]:
             found.append(
                 replace(
                     step,
-                    name=_short(step.name),
+                    name=shortened(step.name, LONGEST_NAME),
                     ts_ns=bounds[0],
                     dur_ns=bounds[1] - bounds[0],
                     host_ts_ns=host[0],
@@ -92,7 +88,7 @@ def cut_regions(regions: Sequence[Region], span: Span) -> list[Region]:
         if bounds is not None:
             host = min(max(region.host_ts_ns, span[0]), span[1])
             ts, length = bounds[0], bounds[1] - bounds[0]
-            name = _short(region.name)
+            name = shortened(region.name, LONGEST_NAME)
             found.append(replace(region, name=name, ts_ns=ts, dur_ns=length, host_ts_ns=host))
     return found
 

@@ -101,15 +101,15 @@ class Maker:
         span, parts, data = self._small_enough(assignment, occurrence)
         general, told = self._figures(assignment, parts, occurrence.ordinal)
         sound = self._sound(data, general, told)
-        positions = [part.position for part in parts]
         fixes = {one.fix.id for one in assignment.fixes}
         return Bundle(
             team=assignment.team,
-            report=subset(self.report, fixes, positions, {occurrence.ordinal}),
+            report=subset(self.report, fixes),
             fixes=tuple(replace(t, figures=_kept(t.figures, sound)) for t in told),
             general=_kept(general, sound),
             span=span,
             ranks=tuple(part.name for part in parts),
+            inputs=tuple(self.report.inputs[part.position] for part in parts),
             shrunk=span != occurrence.span,
             slice=data,
             signatures=tuple(self._signatures(best, occurrence, span)),

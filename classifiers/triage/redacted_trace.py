@@ -10,7 +10,7 @@ import numpy as np
 
 from perfdiag.classifiers.triage.redaction import region_kind
 from perfdiag.classifiers.triage.redactor import Redactor
-from perfdiag.classifiers.triage.vocabulary import is_public_name
+from perfdiag.classifiers.triage.vocabulary import is_public_name, is_public_value
 from perfdiag.profiler.regions import Region
 from perfdiag.profiler.steps import Step
 from perfdiag.trace_schemas.recording import ArgColumn, Kind, Lane, Recording, Slices
@@ -103,7 +103,7 @@ def _without_secret_args(slices: Slices, redactor: Redactor) -> Slices:
     }
 
     def other(text: str) -> str:
-        return text if is_public_name(text) else ""
+        return text if is_public_value(text) else ""
 
     args = {name: _mapped(column, changes.get(name, other)) for name, column in slices.args.items()}
     raw = None if slices.raw_args is None else [_bare(text) for text in slices.raw_args]
@@ -132,7 +132,7 @@ def _bare(text: bytes | None) -> bytes | None:
 
 def _harmless(value: Any) -> Any:
     if isinstance(value, str):
-        return value if is_public_name(value) and "/" not in value else ""
+        return value if is_public_value(value) and "/" not in value else ""
     if isinstance(value, list):
         return [_harmless(one) for one in value]
     return None if isinstance(value, dict) else value

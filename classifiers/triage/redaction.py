@@ -86,7 +86,7 @@ _KINDS = {
 }
 """Fields of the report, and what kind of name stands in them."""
 
-_PROSE = ("why", "message", "sql")
+_PROSE = ("why", "message")
 
 
 class _Walk:
@@ -117,6 +117,8 @@ class _Walk:
             return self._redactor.name(_KINDS[key], value)
         if key in _PROSE:
             return self._redactor.prose(value)
+        if key == "sql":
+            return self._redactor.sql(value)
         return self._name(row, value) if key == "name" else value
 
     def _name(self, row: Row, value: str) -> str:

@@ -7,6 +7,7 @@ from perfdiag.classifiers.triage.english import report_words
 from perfdiag.classifiers.triage.vocabulary import (
     is_public_annotation,
     is_public_name,
+    is_public_value,
     public_words,
     words_of,
 )
@@ -16,10 +17,13 @@ __all__ = ["Redactor"]
 _USER = re.compile(r"(?:/home/|/Users/|\\Users\\|/export/home/)([^/\\\s:'\"]+)")
 _PATH = re.compile(r"(?:[A-Za-z]:\\|~?/|\\\\|\./|\.\./)[^\s'\",;:()<>|]+|\b[\w.-]+(?:/[\w.-]+)+")
 _TOKEN = re.compile(r"[^\W\d][\w]*")
+_LITERAL = re.compile(r"'((?:[^']|'')*)'")
 _PSEUDONYM = re.compile(
-    "(kernel|op|call|range|module|group|host|user|path|thread|counter|frame)_[0-9]+"
+    "(kernel|op|call|range|module|group|host|user|path|thread|counter|frame|type)_[0-9]+"
 )
 _SHOWN = ("phase",)
+_SHORT = 5
+"""Digits of a number from which on it is looked for in sentences: shorter ones may be figures."""
 
 
 class Redactor:
@@ -59,16 +63,16 @@ class Redactor:
         for user in _USER.findall(text):
             if user != text:
                 self.name("user", user)
-        for one in (text, text.replace("'", "''")):
-            self._texts.setdefault(one, pseudonym)
+        self._texts.setdefault(text, pseudonym)
         self._words.update(token.lower() for token in _TOKEN.findall(text))
         self._words.update(words_of(text))
         self._pattern = None
 
     def prose(self, text: str) -> str:
-        """A text in which all secrets are replaced, whole or in parts.
+        """A sentence in which all secrets are replaced, whole or in parts.
 
-        Parts of a secret are its words; those of the English of reports stay.
+        Parts of a secret are its words; those of the English of reports stay, also where something
+        is called nothing but that.
         """
         if not self.active or not text:
             return text
@@ -80,16 +84,25 @@ class Redactor:
         text = _PATH.sub(lambda match: self._path(match[0]), text)
         return _TOKEN.sub(lambda match: self._token(match[0]), text)
 
+    def sql(self, text: str) -> str:
+        """A statement in which secrets are replaced where they can stand: in string literals."""
+
+        def replaced(match: re.Match[str]) -> str:
+            inner = self.prose(match[1].replace("''", "'"))
+            return "'" + inner.replace("'", "''") + "'"
+
+        return _LITERAL.sub(replaced, text)
+
     def _path(self, text: str) -> str:
-        """What stands for a path in prose; shares such as `km/h` and pseudonyms are none."""
-        return (
-            text if is_public_name(text) and not text.startswith("/") else self.name("path", text)
-        )
+        """What stands for a path in prose; rates such as `GB/s` and pseudonyms are none."""
+        is_plain = text.isascii() and all(word in _plain_words() for word in words_of(text))
+        return text if is_plain and not text.startswith("/") else self.name("path", text)
 
     def _known(self) -> re.Pattern[str] | None:
-        """All secrets that are long enough not to be found inside of other words."""
+        """All secrets, but for those that would be found where they are not meant."""
         if self._pattern is None and self._texts:
-            longest = sorted((t for t in self._texts if len(t) > 2), key=lambda t: (-len(t), t))
+            found = (text for text in self._texts if not _is_plain(text))
+            longest = sorted(found, key=lambda text: (-len(text), text))
             parts = [_bounded(text) for text in longest]
             self._pattern = re.compile("|".join(parts)) if parts else None
         return self._pattern
@@ -111,12 +124,21 @@ def _bounded(text: str) -> str:
     return before + re.escape(text) + after
 
 
+def _is_plain(text: str) -> bool:
+    """Whether a text occurs in sentences that do not speak of what is called so."""
+    if text.isascii() and (len(text) < 3 or text.isdecimal()):
+        return len(text) < _SHORT
+    return text.lower() in _plain_words()
+
+
 def _is_public(kind: str, text: str) -> bool:
     if kind in _SHOWN:
         return True
     if kind == "range":
         return is_public_annotation(text)
-    return kind in ("kernel", "op", "call", "counter", "type") and is_public_name(text)
+    if kind == "type":
+        return is_public_value(text)
+    return kind in ("kernel", "op", "call", "counter") and is_public_name(text)
 
 
 @cache

@@ -9,6 +9,7 @@ import numpy as np
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.triage.cutting import Span, overlap_ns
 from perfdiag.trace_schemas.recording import ABSENT, Int64s
+from perfdiag.trace_schemas.texts import shortened
 
 __all__ = ["Signature", "signatures"]
 
@@ -17,6 +18,9 @@ MOST = 20
 
 MOST_KERNELS = 5
 """Names of kernels of one signature."""
+
+LONGEST_TEXT = 400
+"""Characters of a name."""
 
 MOST_ABOVE = 6
 """Operators around a launch that are looked at for one with inputs."""
@@ -144,15 +148,19 @@ def _signature(
     except msgspec.DecodeError:
         return None
     kernels = sorted(group.kernels, key=lambda name: (-group.kernels[name], name))
+
+    def text(value: object) -> str:
+        return rename("type", shortened(str(value), LONGEST_TEXT))
+
     return Signature(
-        op=rename("op", group.op)[:200],
-        dims=_listed(args.dims if args.dims is not None else args.old_dims),
-        dtypes=[rename("type", _short(one)) for one in _listed(args.dtypes)],
-        strides=_listed(args.strides),
-        concrete=[rename("type", _short(one)) for one in _listed(args.concrete)],
+        op=shortened(rename("op", group.op), LONGEST_TEXT),
+        dims=_sizes(_listed(args.old_dims if args.dims is None else args.dims), text),
+        dtypes=[text(one) for one in _listed(args.dtypes)],
+        strides=_sizes(_listed(args.strides), text),
+        concrete=[text(one) for one in _listed(args.concrete)],
         count=len(group.owners),
         dur_ns=group.dur_ns,
-        kernels=[rename("kernel", name)[:400] for name in kernels[:MOST_KERNELS]],
+        kernels=[shortened(rename("kernel", one), LONGEST_TEXT) for one in kernels[:MOST_KERNELS]],
     )
 
 
@@ -160,5 +168,8 @@ def _listed(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _short(value: object) -> str:
-    return str(value)[:200]
+def _sizes(value: object, text: Callable[[object], str]) -> Any:
+    """Numbers and lists of them; what else stands there becomes a text."""
+    if isinstance(value, list):
+        return [_sizes(one, text) for one in value]
+    return value if isinstance(value, int | float | None) else text(value)

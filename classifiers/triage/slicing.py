@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from perfdiag.classifiers.judging import Judged
+from perfdiag.classifiers.rereading import read_again
 from perfdiag.classifiers.triage.cutting import Span, cut, cut_regions, cut_steps
 from perfdiag.classifiers.triage.occurrences import leaf_pieces
 from perfdiag.classifiers.triage.redacted_trace import (
@@ -19,11 +20,9 @@ from perfdiag.classifiers.triage.redactor import Redactor
 from perfdiag.profiler.annotated_trace import RankTrace, write_annotated
 from perfdiag.profiler.annotations import Annotations, PieceTrack, SliceTrack
 from perfdiag.profiler.facts_in_trace import facts_in_trace
-from perfdiag.profiler.opening import Adjust, ReadOptions, find_structure, read_blob
-from perfdiag.profiler.regions import Region, find_regions
-from perfdiag.profiler.sources.files import expand
-from perfdiag.profiler.steps import Step, find_steps
-from perfdiag.trace_schemas.errors import InputError, UsageError
+from perfdiag.profiler.opening import Adjust, ReadOptions, find_structure
+from perfdiag.profiler.regions import Region
+from perfdiag.profiler.steps import Step
 from perfdiag.trace_schemas.recording import Recording
 from perfdiag.trace_schemas.report import LEAF_LABEL, LEAVES
 
@@ -77,21 +76,14 @@ class ReadSources:
 
     def _source(self, position: int) -> Source:
         rank = self._judged.ranks[position]
-        recording = self._read(rank.input.path) if rank.whole is None else rank.whole.recording
-        steps, _ = find_steps(recording, self._options.step_marker)
-        regions = find_regions(recording, steps)
+        if rank.whole is None:
+            recording, steps, regions = read_again(rank.input.path, self._options)
+        else:
+            recording = rank.whole.recording  # has its notices already
+            _, steps, regions = find_structure(recording, self._options)
         return Source(
             recording if self._adjust is None else self._adjust(recording), steps, regions
         )
-
-    def _read(self, path: str) -> Recording:
-        if path.partition("!")[0] == "-":
-            msg = "traces of several ranks cannot come through a pipe: name a file or a folder"
-            raise UsageError(msg)
-        blob = next((one for one in expand([path]) if not one.skipped), None)
-        if blob is None:
-            raise InputError(path, "holds no trace any more")
-        return find_structure(read_blob(blob, self._options, keep_args=True), self._options)[0]
 
 
 @dataclass(frozen=True, slots=True)

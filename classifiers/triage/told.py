@@ -7,6 +7,7 @@ from perfdiag.classifiers.triage.cutting import LONGEST_NAME, Span
 from perfdiag.classifiers.triage.figures import Figure, literal
 from perfdiag.profiler.annotations import Arg, RawSlice, SliceTrack, TrackSlice
 from perfdiag.trace_schemas.report import Evidence, Fix, Job, Report
+from perfdiag.trace_schemas.texts import shortened
 
 __all__ = [
     "Finding",
@@ -208,5 +209,4 @@ def budget_figures(leaves: dict[str, int], where: str) -> Iterator[Figure]:
 
 
 def _short(text: str) -> str:
-    text = text.replace("\0", "")
-    return text if len(text) <= LONGEST_NAME else text[: LONGEST_NAME - 1] + "…"
+    return shortened(text, LONGEST_NAME)

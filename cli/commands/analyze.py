@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from perfdiag.cli import options
+from perfdiag.cli.analysing import USUAL, Analysis, analysing
 
 if TYPE_CHECKING:
     from perfdiag.trace_schemas.report import Report
@@ -13,26 +14,18 @@ if TYPE_CHECKING:
 __all__ = ["analyze"]
 
 
-def analyze(  # one parameter an option: typer reads them here
+@analysing
+def analyze(
     paths: options.Traces,
     format_: Annotated[
         Literal["table", "json"],
         typer.Option("--format", help="A table for people, or the whole report as JSON."),
     ] = "table",
     output_: options.Output = None,
-    step_marker: options.StepMarker = None,
-    device_track: options.DeviceTrack = None,
-    time_unit: options.TimeUnit = None,
+    how: Analysis = USUAL,
     time_range: options.Section = None,
-    counters: options.Counters = None,
-    counters_offset: options.CountersOffset = None,
-    counters_utc_offset: options.CountersUtcOffset = None,
-    device: options.Device = None,
-    ceilings: options.Ceilings = None,
-    engine: options.Engine = "wasm",
     max_memory: options.MaxMemory = None,
     deadline: options.Deadline = 600.0,
-    jobs: options.Jobs = options.PROCESSORS,
     config: options.Config = None,
     fail_on: Annotated[
         list[str] | None,
@@ -65,26 +58,15 @@ def analyze(  # one parameter an option: typer reads them here
     from perfdiag.cli.progress import progress_bar
 
     gates = gating.parse(fail_on, junit)
-    beside = (*(counters or ()), *([ceilings] if ceilings else ()))
+    beside = (*how.files, config)
     for result in (output_, junit):
-        output.check_writable(result, *paths, *beside)
-    configured = read_config(config)
-    settings = analysis.Options(
-        engine=engine,
-        step_marker=step_marker,
-        device_track=device_track,
-        time_unit=time_unit,
+        output.check_writable(result, *paths, beside=beside)
+    output.check_apart(output_, junit)
+    settings = how.settings(
+        read_config(config),
+        time_range_ns=time_range,
         max_memory_bytes=max_memory,
         deadline_s=deadline,
-        time_range_ns=time_range,
-        thresholds=configured.thresholds,
-        config=configured.path,
-        jobs=jobs,
-        counters=tuple(counters or ()),
-        counters_offset_ns=counters_offset,
-        counters_utc_offset_s=counters_utc_offset,
-        device=device,
-        ceilings=ceilings,
     )
     with progress_bar(quiet=quiet) as advance:
         report = analysis.analyze(paths, settings, advance)

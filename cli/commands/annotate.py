@@ -6,11 +6,13 @@ from typing import Annotated
 import typer
 
 from perfdiag.cli import options
+from perfdiag.cli.analysing import USUAL, Analysis, analysing
 
 __all__ = ["annotate"]
 
 
-def annotate(  # one parameter an option: typer reads them here
+@analysing
+def annotate(
     paths: options.Traces,
     output_: Annotated[
         Path,
@@ -22,16 +24,7 @@ def annotate(  # one parameter an option: typer reads them here
             "rank; no default.",
         ),
     ],
-    step_marker: options.StepMarker = None,
-    device_track: options.DeviceTrack = None,
-    time_unit: options.TimeUnit = None,
-    counters: options.Counters = None,
-    counters_offset: options.CountersOffset = None,
-    counters_utc_offset: options.CountersUtcOffset = None,
-    device: options.Device = None,
-    ceilings: options.Ceilings = None,
-    engine: options.Engine = "wasm",
-    jobs: options.Jobs = options.PROCESSORS,
+    how: Analysis = USUAL,
     config: options.Config = None,
     quiet: options.Quiet = False,
 ) -> None:
@@ -41,29 +34,14 @@ def annotate(  # one parameter an option: typer reads them here
     waits, and fixes with arrows to what proves them. All events of the original are kept.
     """
     from perfdiag.classifiers.annotations import writing
-    from perfdiag.classifiers.options import Options
     from perfdiag.cli import output
     from perfdiag.cli.config import read_config
     from perfdiag.cli.progress import progress_bar
     from perfdiag.cli.reporters.units import plural, size
 
-    beside = (*(counters or ()), *([ceilings] if ceilings else ()))
-    output.check_writable(output_, *paths, *beside)
-    configured = read_config(config)
-    settings = Options(
-        engine=engine,
-        step_marker=step_marker,
-        device_track=device_track,
-        time_unit=time_unit,
-        thresholds=configured.thresholds,
-        config=configured.path,
-        jobs=jobs,
-        counters=tuple(counters or ()),
-        counters_offset_ns=counters_offset,
-        counters_utc_offset_s=counters_utc_offset,
-        device=device,
-        ceilings=ceilings,
-    )
+    beside = (*how.files, config)
+    output.check_writable(output_, *paths, beside=beside)
+    settings = how.settings(read_config(config))
     with progress_bar(quiet=quiet) as advance:
         done = writing.annotate(paths, output_, settings, advance)
     if not quiet:

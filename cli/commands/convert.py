@@ -38,7 +38,7 @@ def convert(
     from perfdiag.cli.reporters.units import size
     from perfdiag.profiler.convert import convert as convert_trace
 
-    output.check_writable(output_, trace, *(counters or ()))
+    output.check_writable(output_, trace, beside=counters or ())
     files = CounterFiles(tuple(counters or ()), counters_offset, counters_utc_offset)
     summary = convert_trace(trace, output_, adjust=counter_adder(files))
     if not quiet:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perfdiag.cli import options
+from perfdiag.cli.analysing import USUAL, Analysis, analysing
 from perfdiag.trace_schemas.errors import UsageError
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["features"]
 
 
+@analysing
 def features(
     paths: Annotated[
         list[str] | None,
@@ -30,37 +32,22 @@ def features(
     ] = False,
     format_: options.RowFormat = "table",
     output_: options.Output = None,
-    counters: options.Counters = None,
-    counters_offset: options.CountersOffset = None,
-    counters_utc_offset: options.CountersUtcOffset = None,
-    device: options.Device = None,
-    ceilings: options.Ceilings = None,
-    engine: options.Engine = "wasm",
-    jobs: options.Jobs = options.PROCESSORS,
+    how: Analysis = USUAL,
 ) -> None:
     """Print what a trace shows of steps and phases, as numbers."""
-    from perfdiag.classifiers import analysis, features_of
+    from perfdiag.classifiers import features_of
     from perfdiag.classifiers.features import FEATURES
     from perfdiag.cli import output
     from perfdiag.cli.reporters import features as rows_of
 
-    beside = (*(counters or ()), *([ceilings] if ceilings else ()))
-    output.check_writable(output_, *(paths or ()), *beside)
+    output.check_writable(output_, *(paths or ()), beside=how.files)
     if schema == bool(paths):
         msg = "give a PATH, or --schema to list the features: one of the two"
         raise UsageError(msg)
     if schema:
         _show(rows_of.SCHEMA, rows_of.schema(FEATURES), format_, output_)
         return
-    settings = analysis.Options(
-        engine=engine,
-        jobs=jobs,
-        counters=tuple(counters or ()),
-        counters_offset_ns=counters_offset,
-        counters_utc_offset_s=counters_utc_offset,
-        device=device,
-        ceilings=ceilings,
-    )
+    settings = how.settings()
     names, rows = rows_of.rows(FEATURES, features_of.job_features(paths or (), settings))
     _show(names, rows if format_ != "table" else [*map(rows_of.rounded, rows)], format_, output_)
 

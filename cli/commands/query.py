@@ -57,8 +57,7 @@ def query(
     from perfdiag.cli import output
 
     if trace is not None:
-        beside = (*(counters or ()), *([ceilings] if ceilings else ()))
-        output.check_writable(output_, trace, *beside)
+        output.check_writable(output_, trace, beside=(*(counters or ()), ceilings))
     if schema:
         _show_schema(sql, format_, output_)
         return

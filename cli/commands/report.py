@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from perfdiag.cli import options
+from perfdiag.cli.analysing import USUAL, Analysis, analysing
 
 if TYPE_CHECKING:
     from perfdiag.trace_schemas.report import Report
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
 __all__ = ["report"]
 
 
-def report(  # one parameter an option: typer reads them here
+@analysing
+def report(
     paths: Annotated[
         list[str],
         typer.Argument(
@@ -30,15 +32,8 @@ def report(  # one parameter an option: typer reads them here
             show_default="markdown if FILE ends in .md, else html",
         ),
     ] = None,
-    step_marker: options.StepMarker = None,
+    how: Analysis = USUAL,
     time_range: options.Section = None,
-    counters: options.Counters = None,
-    counters_offset: options.CountersOffset = None,
-    counters_utc_offset: options.CountersUtcOffset = None,
-    device: options.Device = None,
-    ceilings: options.Ceilings = None,
-    engine: options.Engine = "wasm",
-    jobs: options.Jobs = options.PROCESSORS,
     config: options.Config = None,
     quiet: options.Quiet = False,
 ) -> None:
@@ -52,28 +47,32 @@ def report(  # one parameter an option: typer reads them here
     from perfdiag.cli.progress import progress_bar
     from perfdiag.cli.saved import read_saved
 
-    output.check_writable(output_, *paths, *(counters or ()), *([ceilings] if ceilings else ()))
+    beside = (*how.files, config)
+    output.check_writable(output_, *paths, beside=beside)
     chosen = format_ or _by_name(output_)
     _check_shown(chosen, output_)
     found = read_saved(paths)
-    if found is None:
-        configured = read_config(config)
-        settings = analysis.Options(
-            engine=engine,
-            step_marker=step_marker,
-            time_range_ns=time_range,
-            thresholds=configured.thresholds,
-            config=configured.path,
-            jobs=jobs,
-            counters=tuple(counters or ()),
-            counters_offset_ns=counters_offset,
-            counters_utc_offset_s=counters_utc_offset,
-            device=device,
-            ceilings=ceilings,
-        )
+    if found is not None:
+        _check_unasked(how, time_range, config)
+    else:
+        settings = how.settings(read_config(config), time_range_ns=time_range)
         with progress_bar(quiet=quiet) as advance:
             found = analysis.analyze(paths, settings, advance)
     _write(found, chosen, output_, quiet)
+
+
+def _check_unasked(how: Analysis, time_range: object, config: Path | None) -> None:
+    """What was saved was analysed already."""
+    from perfdiag.trace_schemas.errors import UsageError
+
+    more = {"--time-range": time_range, "--config": config}
+    given = [*how.given, *(name for name, value in more.items() if value is not None)]
+    if given:
+        msg = (
+            f"{', '.join(given)}: a saved report is shown as it is; leave this out, or name the "
+            "traces themselves"
+        )
+        raise UsageError(msg)
 
 
 def _by_name(output_: Path | None) -> str:

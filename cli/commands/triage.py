@@ -6,11 +6,13 @@ from typing import Annotated
 import typer
 
 from perfdiag.cli import options
+from perfdiag.cli.analysing import USUAL, Analysis, analysing
 
 __all__ = ["triage"]
 
 
-def triage(  # one parameter an option: typer reads them here
+@analysing
+def triage(
     paths: options.Traces,
     output_: Annotated[
         Path,
@@ -45,14 +47,7 @@ def triage(  # one parameter an option: typer reads them here
             show_default="off",
         ),
     ] = False,
-    step_marker: options.StepMarker = None,
-    counters: options.Counters = None,
-    counters_offset: options.CountersOffset = None,
-    counters_utc_offset: options.CountersUtcOffset = None,
-    device: options.Device = None,
-    ceilings: options.Ceilings = None,
-    engine: options.Engine = "wasm",
-    jobs: options.Jobs = options.PROCESSORS,
+    how: Analysis = USUAL,
     config: options.Config = None,
     quiet: options.Quiet = False,
 ) -> None:
@@ -71,35 +66,24 @@ def triage(  # one parameter an option: typer reads them here
     from perfdiag.cli import folders, output
     from perfdiag.cli.config import read_config
     from perfdiag.cli.progress import progress_bar
-    from perfdiag.cli.reporters.triage import EXECUTABLE, MANIFEST, bundle_files
+    from perfdiag.cli.reporters.triage import LAYOUT, bundle_files
     from perfdiag.cli.reporters.units import plural
 
-    folders.check_target(output_, MANIFEST, force=force)
+    replaced = folders.check_target(output_, LAYOUT, force=force)
+    output.check_kept(paths, (*how.files, config, owners), replaced)
     known = read_owners(owners)
-    configured = read_config(config)
-    settings = analysis.Options(
-        engine=engine,
-        step_marker=step_marker,
-        thresholds=configured.thresholds,
-        config=configured.path,
-        jobs=jobs,
-        counters=tuple(counters or ()),
-        counters_offset_ns=counters_offset,
-        counters_utc_offset_s=counters_utc_offset,
-        device=device,
-        ceilings=ceilings,
-        keep_whole=True,
-    )
-    beside = CounterFiles(settings.counters, counters_offset, counters_utc_offset)
-    how = TriageOptions(
+    settings = how.settings(read_config(config), keep_whole=True)
+    beside = CounterFiles(settings.counters, how.counters_offset, how.counters_utc_offset)
+    wanted = TriageOptions(
         today=datetime.now(UTC).date(),
         reading=settings.reading,
         adjust=counter_adder(beside),
         redact=redact,
     )
     with progress_bar(quiet=quiet) as advance:
-        made = make(analysis.analyze_whole(paths, settings, advance), known, how)
-    folders.write_files(output_, bundle_files(made), EXECUTABLE, MANIFEST)
+        made = make(analysis.analyze_whole(paths, settings, advance), known, wanted)
+    written = bundle_files(made, how.of_new_traces(redacted=redact))
+    folders.write_files(output_, written, LAYOUT, force=force)
     if not quiet:
         teams = ", ".join(bundle.team.name for bundle in made.bundles) or "nobody"
         output.remark(f"{plural(len(made.bundles), 'bundle')} written to {output_}: {teams}")

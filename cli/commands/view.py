@@ -5,11 +5,13 @@ from typing import Annotated
 import typer
 
 from perfdiag.cli import options
+from perfdiag.cli.analysing import USUAL, Analysis, analysing
 
 __all__ = ["view"]
 
 
-def view(  # one parameter an option: typer reads them here
+@analysing
+def view(
     paths: options.Traces,
     no_browser: Annotated[
         bool,
@@ -25,14 +27,7 @@ def view(  # one parameter an option: typer reads them here
             show_default="one that is free",
         ),
     ] = 0,
-    step_marker: options.StepMarker = None,
-    counters: options.Counters = None,
-    counters_offset: options.CountersOffset = None,
-    counters_utc_offset: options.CountersUtcOffset = None,
-    device: options.Device = None,
-    ceilings: options.Ceilings = None,
-    engine: options.Engine = "wasm",
-    jobs: options.Jobs = options.PROCESSORS,
+    how: Analysis = USUAL,
     config: options.Config = None,
     quiet: options.Quiet = False,
 ) -> None:
@@ -45,29 +40,16 @@ def view(  # one parameter an option: typer reads them here
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
-    from perfdiag.classifiers.options import Options
     from perfdiag.cli.config import read_config
     from perfdiag.cli.progress import progress_bar
     from perfdiag.cli.viewing import Server, prepare, show, site_of, startup_of
     from perfdiag.profiler.engine.assets import find_assets
 
     assets = find_assets()
-    anew = any((step_marker, counters, device, ceilings, config))
-    configured = read_config(config)
-    settings = Options(
-        engine=engine,
-        step_marker=step_marker,
-        thresholds=configured.thresholds,
-        config=configured.path,
-        jobs=jobs,
-        counters=tuple(counters or ()),
-        counters_offset_ns=counters_offset,
-        counters_utc_offset_s=counters_utc_offset,
-        device=device,
-        ceilings=ceilings,
-    )
+    settings = how.settings(read_config(config))
+    anew = how.asks_anew or config is not None
     with Server(port) as server, TemporaryDirectory(prefix="perfdiag-view-") as folder:
         with progress_bar(quiet=quiet) as advance:
             done = prepare(paths, settings, Path(folder), anew, advance)
         site = site_of(assets, done.trace, done.title, startup_of(done.focus))
-        show(server, site, browser=not no_browser, quiet=quiet)
+        show(server, site, Path(folder), browser=not no_browser, quiet=quiet)

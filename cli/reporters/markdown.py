@@ -1,60 +1,19 @@
-"""The report as markdown for a pull request: verdict, budget, the fixes that save most, notices.
+"""The report as markdown for a pull request: verdict, budget, the fixes that save most, notices."""
 
-Names come out of traces. Where markdown is shown they must not become links, mentions, references
-or markup: https://github.github.com/gfm/ says what would.
-"""
-
-import re
 from collections.abc import Iterator, Sequence
 
 from perfdiag.cli.reporters import fix_text
 from perfdiag.cli.reporters.bars import LEAF_TEXT, leaves_of
-from perfdiag.cli.reporters.units import duration, percent, plural, sentence, shorten
+from perfdiag.cli.reporters.markdown_text import code, prose
+from perfdiag.cli.reporters.units import duration, percent, plural, shorten
 from perfdiag.trace_schemas.counted_steps import steps_counted
 from perfdiag.trace_schemas.report import LEAF_LABEL, Fix, NoticeRow, Report
 
-__all__ = ["code", "prose", "render"]
+__all__ = ["render"]
 
 _MOST_FIXES = 5
 _MOST_NOTICES = 20
 _ORDER = ("error", "warning", "info")
-
-_MARKUP = re.compile(r"([\\`*_\[\]<>#!|~$&]|^[-+=]|(?<=^\d)[.)])")
-_REFERENCES = re.compile(
-    r"(?<=@)(?=\w)"  # somebody's name
-    r"|(?<=#)(?=\w)|(?<=GH)(?=-\d)"  # an issue
-    r"|(?<=:)(?=//)|(?<=mailto)(?=:)|(?<=xmpp)(?=:)|(?<=www)(?=\.)"  # an address
-    r"|(?<=[0-9a-f]{6})(?=[0-9a-f])",  # a commit
-    re.IGNORECASE,
-)
-_ZERO_WIDTH = "\u200b"
-"""Takes no room and ends what would be a reference. Neither a backslash nor an entity does: they
-are gone by the time that references are looked for."""
-
-
-def prose(value: str) -> str:
-    """Text that is shown as it is, on one line; what stands between backticks is code."""
-    parts = sentence(value).split("`")
-    if len(parts) % 2 == 0:  # one has no partner
-        return _plain("`".join(parts))
-    return "".join(code(part) if i % 2 else _plain(part) for i, part in enumerate(parts))
-
-
-def _plain(value: str) -> str:
-    return _MARKUP.sub(r"\\\1", _REFERENCES.sub(_ZERO_WIDTH, value))
-
-
-def code(name: str, width: int = 60) -> str:
-    """A name as code, in which nothing is looked for; fit for the cell of a table too."""
-    name = shorten(name, width).strip()
-    if not name:
-        return ""
-    if "|" in name:  # a cell ends there even in code, and elsewhere a backslash would show
-        return _plain(name)
-    longest = max((len(run) for run in re.findall("`+", name)), default=0)
-    fence = "`" * (longest + 1)
-    pad = " " if name[0] == "`" or name[-1] == "`" else ""
-    return f"{fence}{pad}{name}{pad}{fence}"
 
 
 def render(report: Report) -> str:
@@ -110,7 +69,7 @@ def _fixes(report: Report) -> Iterator[str]:
     if not report.fixes:
         yield "**What to do**: nothing was found that is worth doing."
         return
-    yield f"**What to do**{f': {_plain(note)}' if note else ''}"
+    yield f"**What to do**{f': {prose(note)}' if note else ''}"
     yield ""
     for number, fix in enumerate(report.fixes[:_MOST_FIXES], 1):
         yield from _fix(number, fix, report)

@@ -1,11 +1,11 @@
 """Shows a site to the user until that user has seen enough."""
 
-import signal
+import os
 import webbrowser
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from html import escape
+from pathlib import Path
 from threading import Event
-from types import FrameType
 
 from perfdiag.cli import output
 from perfdiag.cli.viewing.server import Server
@@ -13,47 +13,42 @@ from perfdiag.cli.viewing.site import Site
 
 __all__ = ["show"]
 
-_ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+_REDIRECT = """\
+<!doctype html>
+<meta charset="utf-8">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0; url={0}">
+<title>perfdiag view</title>
+<a href="{0}">perfdiag view</a>
+"""
 
 
-def show(server: Server, site: Site, *, browser: bool, quiet: bool) -> None:
-    """Serve a site until Ctrl-C, or until the terminal is closed.
+def show(server: Server, site: Site, folder: Path, *, browser: bool, quiet: bool) -> None:
+    """Serve a site until Ctrl-C.
 
-    The address goes to standard output where no browser is opened: whoever has it has the trace.
+    The address goes to standard output: whoever has it has the trace. A browser is told to open a
+    file that leads there, since command lines can be read by all users of a machine.
 
     Args:
         server: where.
         site: what.
+        folder: where the file may be.
         browser: open it in the browser of the user, if there is one.
         quiet: no remarks.
     """
-    with _ended_by_signals(), suppress(KeyboardInterrupt), server.running(site) as address:
-        if not (browser and webbrowser.open(address)):
-            output.write(f"{address}\n", None)
+    with suppress(KeyboardInterrupt), server.running(site) as address:
+        output.write(f"{address}\n", None)
+        if browser:
+            webbrowser.open(_redirect(folder, address).as_uri())
         if not quiet:
             output.remark(f"serving to this machine at port {server.server_port}; Ctrl-C ends it")
         Event().wait()
 
 
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Let signals that end a program do what Ctrl-C does: the trace is in a folder that must go.
-
-    Those that are ignored, as under nohup, stay so.
-    """
-    replaced = [number for number in _ENDS if signal.getsignal(number) == signal.SIG_DFL]
-    for number in replaced:
-        signal.signal(number, _end)
-    try:
-        yield
-    finally:
-        for number in replaced:
-            if signal.getsignal(number) == _end:
-                signal.signal(number, signal.SIG_DFL)
-
-
-def _end(number: int, frame: FrameType | None) -> None:
-    """End as Ctrl-C does, and once: a terminal that closes may say so twice."""
-    for other in _ENDS:
-        signal.signal(other, signal.SIG_IGN)
-    raise KeyboardInterrupt
+def _redirect(folder: Path, address: str) -> Path:
+    """A page for this user alone that leads to an address."""
+    page = folder.resolve() / "open.html"
+    number = os.open(page, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(number, "w", encoding="utf-8") as file:
+        file.write(_REDIRECT.format(escape(address)))
+    return page

@@ -18,7 +18,7 @@ import sys
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,7 +39,7 @@ except ImportError:  # no wheel for this machine
     _zlib = zlib
     _INFLATE_ERRORS = (zlib.error,)
 
-__all__ = ["NOT_READ", "Blob", "Content", "expand"]
+__all__ = ["NOT_READ", "Blob", "Content", "expand", "file_of", "files_of", "holds_trace"]
 
 Content = Literal["json", "perfetto", "xplane", "sqlite", "unknown"]
 
@@ -142,22 +142,61 @@ def expand(paths: Sequence[str], limit_bytes: int = _LIMIT_BYTES) -> Iterator[Bl
             yield from _expand_pattern(path, limit_bytes)
 
 
+def file_of(path: str) -> str:
+    """The file on disk that holds what a path names; empty where there is none.
+
+    Names of files may hold a `!` as well: the longest beginning that is a file counts.
+    """
+    parts = path.split("!")
+    heads = ("!".join(parts[:count]) for count in range(len(parts), 0, -1))
+    return next((head for head in heads if os.path.isfile(head)), "")  # noqa: PTH113
+
+
+def files_of(paths: Iterable[str]) -> Iterator[str]:
+    """The files on disk that `expand` would read; none of them is opened, and none need be there.
+
+    Args:
+        paths: as `expand` takes them.
+    """
+    for path in paths:
+        with suppress(InputError):  # it is said when the input is read
+            if os.path.isdir(path):  # noqa: PTH112 - False where a name is too long
+                yield from _files_below(path)
+            elif holder := file_of(path):
+                yield holder
+            else:
+                yield from _files_matching(path)
+
+
+def holds_trace(file: str) -> bool:
+    """Whether `expand` finds a trace in a file that lies in a folder which it is given."""
+    with suppress(InputError):  # it is said when the input is read
+        return any(not _set_aside(blob).skipped for blob in _unpack_file(file, _LIMIT_BYTES))
+    return False
+
+
 def _expand_pattern(path: str, limit_bytes: int) -> Iterator[Blob]:
     """Read what a path names that is no file: a member of an archive, or a glob."""
-    archive, _, member = path.partition("!")
-    if member and os.path.isfile(archive):  # noqa: PTH113 - False where a name is too long
+    archive = file_of(path)
+    if archive:
         blobs = _unpack_file(archive, limit_bytes)
         wanted = (blob for blob in blobs if f"{blob.path}!".startswith(f"{path}!"))
         yield from _only_traces(path, wanted)
         return
     if not glob.has_magic(path):
         raise InputError(path, "no such file or folder; check the spelling")
-    found = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - as the user spelt it
+    found = _files_matching(path)
     if not found:
         raise InputError(path, "no file matches this pattern; check the folder and the spelling")
-    folders = [name for name in found if Path(name).is_dir()]
+    yield from _traces_among(path, found, limit_bytes)
+
+
+def _files_matching(pattern: str) -> list[str]:
+    """Every file that a glob names, and every file below the folders that it names, sorted."""
+    found = set(glob.glob(pattern, recursive=True))  # noqa: PTH207 - as the user spelt it
+    folders = {name for name in found if Path(name).is_dir()}
     inside = {file for folder in folders for file in _files_below(folder)}
-    yield from _traces_among(path, sorted(inside.union(found) - set(folders)), limit_bytes)
+    return sorted(inside | found - folders)
 
 
 def _files_below(folder: str) -> list[str]:

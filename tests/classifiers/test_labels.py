@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from perfdiag.classifiers.labels import Opinion, add_budgets, judge, withheld
 from perfdiag.trace_schemas.report import LABELS, LEAF_LABEL, LEAVES, Label
@@ -63,6 +65,23 @@ def test_probabilities_are_of_all_labels_and_sum_to_one(budget: dict[str, int]) 
     assert sum(verdict.probabilities.values()) == pytest.approx(1)
     assert min(verdict.probabilities.values()) >= 0
     assert verdict.confidence == verdict.probabilities[verdict.label]
+
+
+@example({"compute_kernel": 24, "collective_wait": 20})  # these sum up to more than 1
+@given(st.dictionaries(st.sampled_from(LEAVES), st.integers(0, 10**15)))
+def test_probabilities_are_probabilities(budget: dict[str, int]) -> None:
+    """However their sum is rounded."""
+    verdict = judge(budget)
+    for probability in (verdict.confidence, *verdict.probabilities.values()):
+        assert 0 <= probability <= 1
+
+
+@given(st.lists(st.floats(0, 1.0 + 1e-15), min_size=4, max_size=4))
+def test_means_of_the_classifier_are_probabilities(chances: list[float]) -> None:
+    """A weighted mean may come out a little above 1."""
+    verdict = judge({"launch": 900, "copy": 100}, opinion=Opinion(np.array(chances), 0.6))
+    assert 0 <= verdict.confidence <= 1
+    assert all(0 <= one <= 1 for one in verdict.probabilities.values())
 
 
 def test_scale_does_not_matter() -> None:

@@ -1,28 +1,53 @@
 """Where a set of files may be written, and what is never lost."""
 
+import errno
 import hashlib
+import os
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from perfdiag.cli.folders import check_target, write_files
+from perfdiag.cli import folders
+from perfdiag.cli.folders import Layout, check_target, write_files
 from perfdiag.trace_schemas.errors import UsageError
 
-MANIFEST = "SHA256SUMS"
+MANIFEST, MARKER = "SHA256SUMS", ".ours"
+LAYOUT = Layout(
+    marker=MARKER,
+    says=b"ours/1\n",
+    manifest=MANIFEST,
+    top=frozenset({"index"}),
+    below=frozenset({"x", "y", "run"}),
+    programs=frozenset({"run"}),
+)
+
+
+def manifest(found: Mapping[str, bytes]) -> bytes:
+    """As `sha256sum` writes it."""
+    lines = [f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in found.items()]
+    return "".join(lines).encode()
 
 
 def files(**content: bytes) -> dict[str, bytes]:
-    """Files in a folder `a`, with the manifest of them."""
-    found = {f"a/{name}": data for name, data in content.items()}
-    lines = [f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in found.items()]
-    return found | {MANIFEST: "".join(lines).encode()}
+    """Files in a folder `a`, with the marker and the manifest of them."""
+    found = {MARKER: LAYOUT.says, **{f"a/{name}": data for name, data in content.items()}}
+    return found | {MANIFEST: manifest(found)}
 
 
 def put(output: Path, *, force: bool = False, **content: bytes) -> None:
     """Check the target, and write to it."""
-    check_target(output, MANIFEST, force=force)
-    write_files(output, files(**content), {"run"}, MANIFEST)
+    check_target(output, LAYOUT, force=force)
+    write_files(output, files(**content), LAYOUT, force=force)
+
+
+def theirs(folder: Path, found: Mapping[str, bytes]) -> None:
+    """A folder of somebody else, with a manifest that is right."""
+    for name, data in {**found, MANIFEST: manifest(found)}.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
 
 
 def held(folder: Path) -> set[str]:
@@ -35,7 +60,7 @@ def test_a_new_and_an_empty_folder_are_written(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for name in ("new", "empty"):
         put(tmp_path / name, run=b"#!/bin/sh\n")
-        assert held(tmp_path / name) == {"a/run", MANIFEST}
+        assert held(tmp_path / name) == {"a/run", MARKER, MANIFEST}
         assert (tmp_path / name / "a/run").stat().st_mode & 0o111
 
 
@@ -48,39 +73,136 @@ def test_a_folder_of_somebody_else_is_refused(tmp_path: Path) -> None:
     assert held(tmp_path) == {"precious"}
 
 
+@pytest.mark.parametrize(
+    "found",
+    [
+        {"weights": b"mine"},
+        {"a/x": b"mine"},
+        {MARKER: b"ours/2\n", "a/x": b"mine"},
+        {MARKER: LAYOUT.says, "a/x": b"1", "weights": b"mine"},
+        {MARKER: LAYOUT.says, "a/b/x": b"mine"},
+        {MARKER: LAYOUT.says, "a/weights": b"mine"},
+    ],
+)
+def test_a_manifest_makes_no_folder_ours(tmp_path: Path, found: dict[str, bytes]) -> None:
+    """Everybody writes SHA256SUMS; ours has the marker, and lists only what we write."""
+    out = tmp_path / "out"
+    theirs(out, found)
+    before = held(out)
+    with pytest.raises(UsageError, match="holds other files"):
+        put(out, force=True, x=b"")
+    assert held(out) == before
+
+
+@pytest.mark.parametrize("name", ["weights", "a/weights", "index"])
+def test_an_archive_with_more_in_it_is_not_ours(tmp_path: Path, name: str) -> None:
+    """It is replaced as a whole, so all of it must be ours."""
+    out = tmp_path / "out.zip"
+    put(out, x=b"1")
+    with zipfile.ZipFile(out, "a") as archive:
+        archive.writestr(name, b"mine")
+    before = out.read_bytes()
+    with pytest.raises(UsageError, match="holds other files"):
+        put(out, force=True, x=b"2")
+    assert out.read_bytes() == before
+
+
 def test_our_own_folder_needs_force(tmp_path: Path) -> None:
     """What is gone from the new files goes, what somebody put there stays."""
     out = tmp_path / "out"
-    put(out, x=b"1", old=b"2")
+    put(out, x=b"1", y=b"2")
     with pytest.raises(UsageError, match="--force"):
         put(out, x=b"3")
     (out / "a/notes").write_text("mine")
     put(out, force=True, x=b"3")
-    assert held(out) == {"a/x", "a/notes", MANIFEST}
+    assert held(out) == {"a/x", "a/notes", MARKER, MANIFEST}
     assert (out / "a/x").read_bytes() == b"3"
 
 
+def test_a_team_without_work_loses_its_folder(tmp_path: Path) -> None:
+    """Of the old nothing is left but what somebody added; a file that is gone is no change."""
+    out = tmp_path / "out"
+    put(out, x=b"1", y=b"2")
+    (out / "a/y").unlink()
+    new = {MARKER: LAYOUT.says, "b/x": b"3"}
+    write_files(out, new | {MANIFEST: manifest(new)}, LAYOUT, force=True)
+    assert held(out) == {"b/x", MARKER, MANIFEST}
+    assert not (out / "a").exists()
+
+
 def test_a_file_that_was_changed_is_not_replaced(tmp_path: Path) -> None:
-    """Somebody has worked on it."""
+    """Somebody has worked on it: that is said before the work, and nothing is touched."""
+    out = tmp_path / "out"
+    put(out, x=b"1", y=b"2")
+    (out / "a/y").write_bytes(b"2 and notes")
+    with pytest.raises(UsageError, match="changed since"):
+        check_target(out, LAYOUT, force=True)
+    with pytest.raises(UsageError, match="changed since"):
+        write_files(out, files(x=b"3"), LAYOUT, force=True)
+    assert held(out) == {"a/x", "a/y", MARKER, MANIFEST}
+    assert (out / "a/x").read_bytes() == b"1"
+    assert (out / "a/y").read_bytes() == b"2 and notes"
+
+
+def test_a_file_in_the_way_is_found_before_anything_is_replaced(tmp_path: Path) -> None:
+    """Somebody put a file where one of the new ones is to go."""
     out = tmp_path / "out"
     put(out, x=b"1")
-    (out / "a/x").write_bytes(b"1 and notes")
-    with pytest.raises(UsageError, match="changed since"):
-        put(out, force=True, x=b"2")
-    assert (out / "a/x").read_bytes() == b"1 and notes"
+    (out / "a/y").write_bytes(b"mine")
+    with pytest.raises(UsageError, match="in the way"):
+        put(out, force=True, x=b"2", y=b"3")
+    assert [(out / name).read_bytes() for name in ("a/x", "a/y")] == [b"1", b"mine"]
 
 
-@pytest.mark.parametrize("name", ["../precious", "/etc/hostname", "a/../../precious"])
+@pytest.mark.parametrize("name", ["out", "out.zip"])
+@pytest.mark.parametrize("is_new", [False, True])
+def test_a_full_disk_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, is_new: bool
+) -> None:
+    """What was there stays as it was, and nothing half written is left behind."""
+    out = tmp_path / name
+    if not is_new:
+        put(out, x=b"1", y=b"2")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    if name == "out":
+        monkeypatch.setattr(folders, "_write", full)
+    else:
+        monkeypatch.setattr("perfdiag.profiler.whole_file.os.fdopen", full)
+    with pytest.raises(UsageError, match="No space left"):
+        put(out, force=True, x=b"3")
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert out.exists() != is_new
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_takes_no_files_is_found_before_anything_is_replaced(tmp_path: Path) -> None:
+    """One team's folder is closed: those of the others stay as they were, too."""
+    out = tmp_path / "out"
+    put(out, x=b"1")
+    (out / "a").chmod(0o555)
+    try:
+        with pytest.raises(UsageError, match="takes no files"):
+            put(out, force=True, x=b"2")
+        assert (out / "a/x").read_bytes() == b"1"
+    finally:
+        (out / "a").chmod(0o755)
+
+
+@pytest.mark.parametrize("name", ["../x", "/etc/x", "a/../../x"])
 def test_a_list_that_leads_out_of_its_folder_is_not_believed(tmp_path: Path, name: str) -> None:
     """Nobody can have us delete what lies elsewhere."""
-    (tmp_path / "precious").write_text("mine")
+    (tmp_path / "x").write_text("mine")
     out = tmp_path / "out"
-    out.mkdir()
-    digest = hashlib.sha256(b"mine").hexdigest()
-    (out / MANIFEST).write_text(f"{digest}  {name}\n")
+    put(out)
+    listed = {MARKER: LAYOUT.says, name: b"mine"}
+    (out / MANIFEST).write_bytes(manifest(listed))
     with pytest.raises(UsageError, match="holds other files"):
         put(out, force=True, x=b"")
-    assert (tmp_path / "precious").read_text() == "mine"
+    assert (tmp_path / "x").read_text() == "mine"
 
 
 def test_links_are_not_followed(tmp_path: Path) -> None:

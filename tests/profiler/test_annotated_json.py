@@ -2,14 +2,17 @@
 
 import gzip
 import json
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from perfdiag.profiler.annotated_json import Spliced, write_spliced
 from perfdiag.profiler.annotations import (
     Annotations,
+    CounterTrack,
     RawSlice,
     SliceTrack,
     TrackSlice,
@@ -33,6 +36,17 @@ def spliced(
     document = json.loads(out.read_text())
     events = document["traceEvents"] if isinstance(document, dict) else document
     return [e for e in events if e.get("pid") == "perfdiag" or e.get("cat") == "perfdiag.evidence"]
+
+
+def test_a_counter_has_the_samples_that_have_a_value(tmp_path: Path) -> None:
+    """The format knows no NaN: such a sample is left out, not taken for nothing."""
+    values = np.array([2.0, nan, 0.0, inf])
+    track = CounterTrack("depth", "launches", np.arange(4), values)
+    events = spliced(
+        tmp_path, json.dumps({"traceEvents": [KERNEL]}), Annotations(3, (), (track,)), 1
+    )
+    shown = [(e["ts"], e["args"]) for e in events if e["ph"] == "C"]
+    assert shown == [(10_500, {"launches": 2.0}), (10_502, {"launches": 0.0})]
 
 
 SLICE = TrackSlice(1, 2003, 'a "name"\\', "perfdiag.fix", args={"why": "a\\"})

@@ -1,5 +1,5 @@
 """The files of triage bundles: an issue to paste, queries, scripts, hashes."""
 
-from perfdiag.cli.reporters.triage.files import EXECUTABLE, MANIFEST, bundle_files
+from perfdiag.cli.reporters.triage.files import LAYOUT, bundle_files
 
-__all__ = ["EXECUTABLE", "MANIFEST", "bundle_files"]
+__all__ = ["LAYOUT", "bundle_files"]

@@ -1,7 +1,7 @@
 """The page on top of all bundles: who got what."""
 
 from perfdiag.classifiers.triage import Bundle, Triage
-from perfdiag.cli.reporters.triage.markdown import code, prose, table
+from perfdiag.cli.reporters.markdown_text import code, prose, table
 from perfdiag.cli.reporters.units import duration
 
 __all__ = ["index"]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from perfdiag.classifiers.triage.figures import Figure
-from perfdiag.cli.reporters.triage.markdown import code, prose, table
+from perfdiag.cli.reporters.markdown_text import code, prose, table
 from perfdiag.cli.reporters.units import count, duration, size
 
 __all__ = ["figure_table", "stated", "value_text"]

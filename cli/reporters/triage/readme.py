@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from perfdiag.classifiers.triage import Bundle
 from perfdiag.classifiers.triage.bundle import Told
 from perfdiag.classifiers.triage.figures import Figure
-from perfdiag.cli.reporters.triage.markdown import code, prose, table
+from perfdiag.cli.reporters.markdown_text import code, prose, table
 from perfdiag.cli.reporters.triage.numbers import figure_table, stated
 from perfdiag.cli.reporters.units import plural
 
@@ -127,6 +127,8 @@ def _file_lines(bundle: Bundle) -> Iterator[str]:
         yield "`signature.json`: operators, their shapes and types; `python repro.py` runs them"
     if bundle.samples:
         yield "`counters.csv`: hardware counters in the time of the slice"
+    if bundle.report.thresholds.overridden:
+        yield "`perfdiag.toml`: thresholds that were set, with which `verify.sh` asks"
     yield "`verify.sh`: whether a new trace still shows it; `SHA256SUMS`: `sha256sum -c SHA256SUMS`"
 
 
@@ -137,7 +139,7 @@ def _about(bundle: Bundle, *, redacted: bool) -> str:
         f"{code(f'{report.engine.name} {report.engine.version}')}",
         *(
             f"- {code(one.path)}: {code(one.format)}, sha256 {code(one.sha256)}"
-            for one in report.inputs
+            for one in bundle.inputs
         ),
         *(f"- why this team: {prose(reason)}" for reason in _reasons(bundle)),
     ]

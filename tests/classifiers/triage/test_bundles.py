@@ -1,5 +1,6 @@
 """Bundles of real and simulated jobs: every number is had again from the slice."""
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -200,6 +201,17 @@ def test_nothing_secret_is_left_after_redaction(tmp_path: Path) -> None:
         found = [word for word in SECRET_WORDS if word.encode() in data.lower()]
         assert not found, name
     assert all(bundle.left_out == 0 for bundle in hidden.bundles)
+
+
+def test_names_without_a_word_are_hidden_too(tmp_path: Path) -> None:
+    """Initials, numbers and other alphabets, as text or as JSON has them."""
+    names = ["张三", "ex::q7", "秘密_kernel", "k_20240501_5551234", "10.12.13.14"]
+    hidden = made(judged(hostile_job(tmp_path, *names)), redact=True)
+    assert hidden.bundles
+    for path, data in unpacked(bundle_files(hidden)):
+        for name in names:
+            assert name.encode() not in data, path
+            assert json.dumps(name)[1:-1].encode() not in data, path
 
 
 def test_pseudonyms_are_the_same_in_all_files(tmp_path: Path) -> None:

@@ -1,5 +1,8 @@
 """`perfdiag annotate`: traces in, a trace with the verdict drawn over it out."""
 
+import gzip
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -58,3 +61,33 @@ def test_json_of_what_is_no_json(perfdiag: Runner, trace: Path, tmp_path: Path) 
     result = perfdiag("annotate", str(made), "-o", str(tmp_path / "out.json"))
     assert result.code == 2
     assert ".pftrace" in result.err
+
+
+@pytest.mark.parametrize("name", ["out.JSON", "out.Json.GZ"])
+def test_json_in_capital_letters(perfdiag: Runner, trace: Path, tmp_path: Path, name: str) -> None:
+    """Endings count whatever their case."""
+    out = tmp_path / name
+    assert perfdiag("annotate", str(trace), "-o", str(out)).code == 0
+    data = out.read_bytes()
+    assert json.loads(gzip.decompress(data) if name.endswith("GZ") else data)["traceEvents"]
+
+
+def test_a_name_with_an_exclamation_mark(perfdiag: Runner, trace: Path, tmp_path: Path) -> None:
+    """It is no member of an archive, also when the result is there already."""
+    odd = tmp_path / "tr!x.json"
+    shutil.copy(trace, odd)
+    for _ in range(2):
+        assert perfdiag("annotate", str(odd), "-o", str(tmp_path / "out.json")).code == 0
+    before = odd.read_bytes()
+    assert perfdiag("annotate", str(odd), "-o", str(odd)).code == 2
+    assert odd.read_bytes() == before
+
+
+def test_a_trace_of_the_folder_is_not_overwritten(
+    perfdiag: Runner, trace: Path, tmp_path: Path
+) -> None:
+    """The folder is the input, and so is all that is read in it."""
+    before = trace.read_bytes()
+    result = perfdiag("annotate", str(tmp_path), "-o", str(trace))
+    assert (result.code, "is one of the inputs" in result.err) == (2, True)
+    assert trace.read_bytes() == before

@@ -119,3 +119,13 @@ def test_hostile_names_reach_neither_terminal_nor_file(
     assert "\x1b" not in result.err
     assert len(result.err.splitlines()) == 2
     assert len([*ET.parse(path).getroot().iter("testcase")]) == 2
+
+
+def test_the_report_and_the_file_are_two(
+    perfdiag: Runner, analysis: FakeAnalysis, tmp_path: Path
+) -> None:
+    """One would be lost; that is said before the work."""
+    both = str(tmp_path / "same.x")
+    result = perfdiag("analyze", "job", "-o", both, "--junit", both, "--fail-on", "culprit")
+    assert (result.code, "both results" in result.err) == (2, True)
+    assert analysis.paths == ()

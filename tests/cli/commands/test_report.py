@@ -1,7 +1,9 @@
 """`perfdiag report`: pages and markdown, of traces and of saved reports."""
 
 import io
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -83,6 +85,7 @@ def test_options_reach_the_analysis(perfdiag: Runner, analysis: FakeAnalysis) ->
     perfdiag(
         *("report", "a", "b", "--format", "markdown", "--engine", "native", "--jobs", "3"),
         *("--step-marker", "iter", "--time-range", "1:2", "--counters", "gpu.csv"),
+        *("--device-track", "^nd", "--time-unit", "ns"),
         *("--counters-offset", "5", "--counters-utc-offset", "Z", "--device", "NVIDIA L4"),
         *("--ceilings", "c.json"),
     )
@@ -90,6 +93,8 @@ def test_options_reach_the_analysis(perfdiag: Runner, analysis: FakeAnalysis) ->
     assert {k: v for k, v in analysis.options.items() if k not in ("thresholds", "config")} == {
         "engine": "native",
         "step_marker": "iter",
+        "device_track": "^nd",
+        "time_unit": "ns",
         "time_range_ns": (1_000_000_000, 2_000_000_000),
         "jobs": 3,
         "counters": ("gpu.csv",),
@@ -110,6 +115,56 @@ def test_a_saved_report_needs_no_analysis(
     analysis.paths = ()
     assert perfdiag("report", str(saved), "-q").out == analysed
     assert analysis.paths == ()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("--device", "NVIDIA L4"),
+        ("--counters", "gpu.csv"),
+        ("--counters-offset", "5"),
+        ("--step-marker", "iter"),
+        ("--time-unit", "ns"),
+        ("--time-range", "1:2"),
+        ("--config", "perfdiag.toml"),
+        ("--engine", "native"),
+    ],
+)
+def test_a_saved_report_is_not_analysed_otherwise(
+    perfdiag: Runner, analysis: FakeAnalysis, report: Report, tmp_path: Path, given: tuple[str, str]
+) -> None:
+    """Options that would have no effect are refused by name."""
+    saved = tmp_path / "report.json"
+    saved.write_bytes(json.encode(report))
+    result = perfdiag("report", str(saved), *given)
+    assert (result.code, result.out) == (2, "")
+    assert f"error: {given[0]}: a saved report is shown as it is" in result.err
+
+
+def piped(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
+    """Have this in standard input."""
+    pipe = io.BufferedReader(io.BytesIO(data))
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=pipe))
+
+
+def test_a_saved_report_may_come_through_a_pipe(
+    perfdiag: Runner, analysis: FakeAnalysis, report: Report, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Straight from analyze, larger than what a pipe holds at once."""
+    long = structs.replace(report, model={"padding": "x" * 100_000})
+    piped(monkeypatch, json.encode(long))
+    assert perfdiag("report", "-", "-q", "--format", "markdown").out.startswith("### perfdiag")
+    assert analysis.paths == ()
+
+
+def test_a_trace_in_a_pipe_is_left_for_the_analysis(
+    perfdiag: Runner, analysis: FakeAnalysis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its first bytes."""
+    piped(monkeypatch, b'{"traceEvents": []}')
+    perfdiag("report", "-", "--format", "markdown")
+    assert analysis.paths == ["-"]
+    assert sys.stdin.buffer.read() == b'{"traceEvents": []}'
 
 
 def test_a_saved_report_may_be_laid_out(
@@ -163,4 +218,4 @@ def test_the_input_is_not_overwritten(
     saved.write_bytes(json.encode(report))
     result = perfdiag("report", str(saved), "-o", str(saved))
     assert result.code == 2
-    assert "is the input itself" in result.err
+    assert "is one of the inputs" in result.err

@@ -3,12 +3,14 @@
 import os
 import subprocess
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from cli_fakes import Runner
 from triage_traces import secret_job
 
+from perfdiag.cli.config import read_config
 from perfdiag.cli.reporters.triage import repro
 
 FAKE = """#!/bin/sh
@@ -52,6 +54,29 @@ def test_folders_that_can_be_checked_and_run(perfdiag: Runner, trace: str, tmp_p
     assert subprocess.run(["sh", "-n", str(script)], check=False).returncode == 0
 
 
+def test_verify_asks_as_the_trace_was_asked(perfdiag: Runner, trace: str, tmp_path: Path) -> None:
+    """With its markers and its thresholds, whatever is in them, and nothing that is hidden."""
+    config = tmp_path / "mine.toml"
+    config.write_text("[thresholds.loader_stall]\nshare = 0.03\n")
+    marker = "Profiler'?Step# *"
+    options = ("--step-marker", marker, "--device", "NVIDIA L4", "--config", str(config))
+    out = tmp_path / "out"
+    assert perfdiag("triage", trace, "-o", str(out), *options).code == 0
+    script = out / "framework/verify.sh"
+    assert verify(script, 0, "new.json") == 0
+    (asked,) = (script.parent / "fake perfdiag.log").read_text().splitlines()
+    assert asked == (
+        f"analyze --fail-on fix:draining_sync --step-marker={marker} --device=NVIDIA L4 "
+        f"--config {script.parent}/perfdiag.toml -- new.json"
+    )
+    assert read_config(script.parent / "perfdiag.toml") == replace(
+        read_config(config), path=str(script.parent / "perfdiag.toml")
+    )
+    out = tmp_path / "hidden"
+    assert perfdiag("triage", trace, "-o", str(out), *options, "--redact").code == 0
+    assert "Profiler" not in (out / "framework/verify.sh").read_text()
+
+
 def test_verify_asks_the_real_program(perfdiag: Runner, trace: str, tmp_path: Path) -> None:
     """The gate is one that `perfdiag analyze` knows: the old trace is not fixed."""
     gate = ("--fail-on", "fix:draining_sync")
@@ -77,7 +102,12 @@ def test_owners_of_the_user(perfdiag: Runner, trace: str, tmp_path: Path) -> Non
     owners.write_text("teams: {../x: {contacts: ['<b>@me</b>']}}\nrules: [{team: ../x}]\n")
     out = tmp_path / "out"
     assert perfdiag("triage", trace, "-o", str(out), "--owners", str(owners)).code == 0
-    assert sorted(path.name for path in out.iterdir()) == ["SHA256SUMS", "index.md", "x"]
+    assert sorted(path.name for path in out.iterdir()) == [
+        ".perfdiag",
+        "SHA256SUMS",
+        "index.md",
+        "x",
+    ]
     assert "`<b>@me</b>`" in (out / "x/README.md").read_text()
 
 
@@ -91,6 +121,19 @@ def test_refusals_come_before_the_work(perfdiag: Runner, tmp_path: Path) -> None
     result = perfdiag("triage", "no.json", "-o", str(tmp_path / "x"), "--owners", str(owners))
     assert (result.code, "no team 'a'" in result.err) == (2, True)
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("name", ["out", "out.zip"])
+def test_what_is_read_is_not_replaced(
+    perfdiag: Runner, trace: str, tmp_path: Path, name: str
+) -> None:
+    """Ours is replaced with --force, unless its slices are the input."""
+    out = tmp_path / name
+    assert perfdiag("triage", trace, "-o", str(out), "-q").code == 0
+    assert perfdiag("triage", trace, "-o", str(out), "-q", "--force").code == 0
+    for path in (out, tmp_path):
+        result = perfdiag("triage", str(path), "-o", str(out), "--force")
+        assert (result.code, "is one of the inputs" in result.err) == (2, True)
 
 
 def test_a_healthy_job_has_no_bundles(perfdiag: Runner, tmp_path: Path) -> None:

@@ -5,10 +5,14 @@ from math import inf, nan
 
 import msgspec
 import pytest
+from hand_report import straggler_report
+from hypothesis import example, given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from perfdiag.classifiers.labels import judge
 from perfdiag.cli.reporters.json import encode
-from perfdiag.trace_schemas.report import Report
+from perfdiag.trace_schemas.report import LEAVES, Report
 
 
 def test_one_line_that_decodes_to_the_report(report: Report) -> None:
@@ -17,6 +21,17 @@ def test_one_line_that_decodes_to_the_report(report: Report) -> None:
     assert data.endswith(b"}\n")
     assert data.count(b"\n") == 1
     assert msgspec.json.decode(data, type=Report) == report
+
+
+@example({"compute_kernel": 24, "collective_wait": 20})  # probabilities sum up to more than 1
+@given(st.dictionaries(st.sampled_from(LEAVES), st.integers(0, 10**12)))
+def test_whatever_the_verdict_it_decodes(budget: dict[str, int]) -> None:
+    """Its probabilities are some to whoever reads them."""
+    verdict, whole = judge(budget), straggler_report()
+    probabilities = {str(label): one for label, one in verdict.probabilities.items()}
+    job = replace(whole.job, confidence=verdict.confidence, probabilities=probabilities)
+    judged = replace(whole, job=job)
+    assert msgspec.json.decode(encode(judged), type=Report) == judged
 
 
 @pytest.mark.parametrize("number", [nan, inf, -inf])

@@ -336,6 +336,16 @@ def test_one_member_can_be_named(tmp_path: Path) -> None:
     assert "holds no trace" in refusal(f"{path}!none.json")
 
 
+def test_names_may_hold_what_leads_to_members(tmp_path: Path) -> None:
+    """An archive with an exclamation mark in its name, and a file beside it called as the part."""
+    path = tmp_path / "ranks!1.zip"
+    path.write_bytes(zip_of({"a.json": TRACE, "b.json": TRACE}))
+    (blob, _) = read(path)
+    assert contents(read(blob.path)) == {f"{path}!a.json": TRACE}
+    (tmp_path / "ranks").write_bytes(b"hi")
+    assert contents(read(blob.path)) == {f"{path}!a.json": TRACE}
+
+
 def test_archives_nest_up_to_a_limit(tmp_path: Path) -> None:
     """A zip that holds itself, as it were, does not run for ever."""
     data = TRACE
