@@ -55,9 +55,11 @@ def draw_healthy(seed: int, *, ranks: int = 1) -> Healthy:
     chance = Random(f"healthy {seed}")
     kinds = PARALLELISMS if ranks == 1 else SPREAD
     spec, platform = draw_spec(chance.randrange(10**9), parallelisms=kinds)
-    while spec.ranks < ranks or (spec.ranks == ranks > 1 and chance.random() < 0.5):
-        shard = 2 * spec.shard if spec.parallelism == "ep" else spec.shard  # experts lie on all
-        spec = replace(spec, ranks=2 * spec.ranks, shard=shard)
+    while spec.parallelism == "ep" and spec.ranks < ranks:  # experts lie on all ranks: as drawn
+        spec, platform = draw_spec(chance.randrange(10**9), parallelisms=kinds)
+    grows = spec.parallelism != "ep"
+    while grows and (spec.ranks < ranks or (spec.ranks == ranks > 1 and chance.random() < 0.5)):
+        spec = replace(spec, ranks=2 * spec.ranks)
     cured = _cured(spec)
     step_ns = estimate(build_job(cured), platform).step_ns
     load_ns = round(LOADED * step_ns * platform.host_speed * WORKERS)

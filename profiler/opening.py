@@ -1,7 +1,7 @@
 """From an input to an open model: read, normalise, find steps, write the trace, load it."""
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -169,9 +169,17 @@ class EngineStart:
         return open_session(self._options.engine, deadline_s=self._options.deadline_s, wide=True)
 
     def discard(self) -> None:
-        """Close the session, which nobody took."""
-        if self._future.exception() is None:
-            self._future.result().close()
+        """Close the session, which nobody took, as soon as it is there.
+
+        Nobody waits for that: whoever interrupts an import leaves its lock taken, and an engine
+        that still imports its modules then never starts.
+        """
+        self._future.add_done_callback(_close)
+
+
+def _close(started: Future[Session]) -> None:
+    if started.exception() is None:
+        started.result().close()
 
 
 def open_model(
