@@ -15,6 +15,8 @@ PROGRAM = """
 import signal, sys, time
 from pathlib import Path
 from tempfile import TemporaryDirectory
+for number in (signal.SIGTERM, signal.SIGHUP):  # what runs the tests may ignore them
+    signal.signal(number, signal.SIG_DFL)
 signal.signal(signal.{ignored}, signal.SIG_IGN)
 from perfdiag.cli.signals import ended_cleanly
 from perfdiag.profiler.whole_file import replacing
