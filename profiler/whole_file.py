@@ -1,12 +1,13 @@
 """A file that is there when it is complete, and leaves nothing behind when it is not."""
 
 import errno
+import io
 import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from perfdiag.trace_schemas.errors import UsageError
 
@@ -24,11 +25,29 @@ def replacing(output: Path) -> Iterator[IO[bytes]]:
         UsageError: it cannot be written.
     """
     try:
-        with output.open("wb") if _is_kept(output) else _beside(output) as file:
+        with _as_it_is(output) if _is_kept(output) else _beside(output) as file:
             yield file
     except OSError as error:
         msg = f"cannot write {str(output)!r}: {error.strerror or error}"
         raise UsageError(msg) from error
+
+
+def _as_it_is(output: Path) -> IO[bytes]:
+    return io.BufferedWriter(_Counted(output, "w"))
+
+
+class _Counted(io.FileIO):
+    """A file that knows how much was written to it, also where it cannot tell its place: a pipe."""
+
+    _count = 0
+
+    def write(self, data: Any, /) -> int:
+        count = super().write(data)
+        self._count += count or 0
+        return count
+
+    def tell(self) -> int:
+        return self._count
 
 
 def _is_kept(output: Path) -> bool:

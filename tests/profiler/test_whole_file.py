@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -160,3 +161,17 @@ def test_a_folder_that_takes_no_new_files(tmp_path: Path) -> None:
     finally:
         tmp_path.chmod(0o755)
     assert out.read_bytes() == b"new"
+
+
+def test_a_pipe_tells_how_much_was_written(tmp_path: Path) -> None:
+    """It cannot tell its place."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit(pipe.read_bytes)
+        with replacing(pipe) as file:
+            file.write(b"12345")
+            assert file.tell() == 5
+            file.write(b"6" * 100_000)
+            assert file.tell() == 100_005
+        assert len(read.result(10)) == 100_005
