@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
-from perfdiag.classifiers.analysis import analyze
+from perfdiag.classifiers.analysis import analyze_whole
+from perfdiag.classifiers.judging import Judged
 from perfdiag.classifiers.options import Options
 from perfdiag.classifiers.selftest_clocks import clock_table
 from perfdiag.profiler.simulator.draw import draw_spec
@@ -22,7 +23,7 @@ from perfdiag.profiler.simulator.spec import PARALLELISMS, JobSpec
 from perfdiag.profiler.simulator.windows import mean_step_ns, window_lengths
 from perfdiag.trace_schemas.report import Report
 
-__all__ = ["Healthy", "analysed", "draw_healthy", "injected", "mean_ns"]
+__all__ = ["Healthy", "analysed", "draw_healthy", "injected", "judged", "mean_ns"]
 
 SPREAD = tuple(kind for kind in PARALLELISMS if kind != "single")
 """Parallelisms of several ranks."""
@@ -111,7 +112,12 @@ def mean_ns(job: Job, healthy: Healthy) -> float:
 
 
 def analysed(job: Job, healthy: Healthy, *, clocks: bool = False, skipped: int = 1) -> Report:
-    """The report on the job's traces.
+    """The report on the job's traces; see `judged`."""
+    return judged(job, healthy, clocks=clocks, skipped=skipped).report
+
+
+def judged(job: Job, healthy: Healthy, *, clocks: bool = False, skipped: int = 1) -> Judged:
+    """The report on the job's traces, with what it rests on.
 
     Args:
         job: to simulate.
@@ -129,4 +135,4 @@ def analysed(job: Job, healthy: Healthy, *, clocks: bool = False, skipped: int =
             beside.write_text(clock_table(job, events, options), encoding="utf-8")
         counters = (str(beside),) if clocks else ()
         settings = Options(counters=counters, counters_utc_offset_s=0)
-        return analyze([str(path) for path in paths], settings)
+        return analyze_whole([str(path) for path in paths], settings)

@@ -37,6 +37,8 @@ which holds 1,024 kernels on CUDA; half of that, because one launch may fill sev
 SLOW = 2
 """Times as long as usual that a launch takes if it waits for a place in the queue; a choice."""
 
+_RELEASES = re.compile(r"Free|Unmap|Release")
+
 LONG_CALL_NS = 50_000
 """A launch or an allocation that takes longer than this may wait for the device; a choice."""
 
@@ -148,7 +150,19 @@ def _for_device(facts: RankFacts) -> Blocked:
     drained = work.end_ns[source] <= begin
     begin = np.where(drained, calls.end_ns[rows], begin)
     until = np.clip(work.end_ns[source], begin, calls.end_ns[rows])
-    return Blocked.of(calls.lane[rows], begin, until, work=source)
+    mostly = 2 * (until - begin) >= calls.end_ns[rows] - calls.ts_ns[rows]
+    does = mostly | ~(long_alloc & ~_gives_back(model))[rows]
+    return Blocked.of(calls.lane[rows][does], begin[does], until[does], work=source[does])
+
+
+def _gives_back(model: Model) -> Bools:
+    """(calls,) those that release memory: they always wait for the device.
+
+    Allocations may (CUDA C++ Programming Guide, "Implicit Synchronization"): where that explains
+    most of the time that they take.
+    """
+    found = model.calls.api.map(lambda api: bool(_RELEASES.search(api)), np.bool_)
+    return np.asarray(found, np.bool_)
 
 
 def _own_work(model: Model) -> Int64s:
@@ -298,9 +312,8 @@ def loader_of(facts: RankFacts) -> Loader | None:
     rows = np.flatnonzero(ahead & (hosts.lane == lane))
     if not len(rows):
         return None
-    starts, ends = merge(hosts.ts_ns[rows], hosts.end_ns[rows])
-    if not len(starts):  # every batch was there at once: none took any time
-        return None
+    # A batch that is there at once may take no time at all: it counts as well.
+    starts, ends = merge(hosts.ts_ns[rows], np.maximum(hosts.end_ns[rows], hosts.ts_ns[rows] + 1))
     length = ends - starts
     quick = min(int(length.min()), HANDED_OVER_NS)
     return Loader(lane, starts, ends, length > 2 * max(quick, 1), quick)

@@ -25,7 +25,7 @@ Verb = Literal["scale", "remove", "detach", "overlap", "rebalance"]
 """How a fix saves time. What takes it becomes shorter (`scale`), runs beside other work
 (`overlap`), or takes the rank that comes late no longer than others (`rebalance`). All that the
 host does in an interval goes, also where a queue of launches hides it (`remove`). Or the host no
-longer waits for the device where that leaves it idle (`detach`)."""
+longer waits for the device (`detach`): where that left the device idle, this may go as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,9 @@ class Claim:
         leaves: nanoseconds of other leaves inside the intervals are not meant.
         low, mid, high: (n,) share of each interval's nanoseconds that the fix saves.
         verb: how it saves them.
-        threads: lanes whose work goes, where the verb is `remove`; `ABSENT`: the making of batches.
+        threads: lanes of which the intervals speak, whatever the device does meanwhile: their work
+            goes where the verb is `remove`, and so do their waits, which alone go where it is
+            `detach`. `ABSENT`: the making of batches.
     """
 
     start_ns: Int64s
@@ -69,7 +71,7 @@ def claim(
         high: share that is saved at most.
         mid: share that is likely; halfway unless stated.
         verb: how the fix saves it.
-        threads: lanes whose work goes, where the verb is `remove`.
+        threads: lanes of which the intervals speak, see `Claim`.
     """
     starts, ends = intervals
     likely = _middle(low, high) if mid is None else mid

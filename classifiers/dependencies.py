@@ -35,6 +35,8 @@ class StepNodes(NamedTuple):
         host: (steps,) the node that begins where each ends on the host.
         work, step: (w,) nodes of device work, and the row of the step that launched each.
         phases: the phases of these steps.
+        batches: (0 or 2,) nodes of the first and the last batch that the steps wait for, where a
+            loader brings these one after the other at its own pace.
     """
 
     begin: int
@@ -42,21 +44,23 @@ class StepNodes(NamedTuple):
     work: Int64s
     step: Int64s
     phases: PhaseNodes
+    batches: Int64s
 
     @property
     def starts(self) -> Int64s:
         """Nodes whose start is asked for."""
-        return np.concatenate((np.append(self.host, self.begin), self.phases.host))
+        return np.concatenate((np.append(self.host, self.begin), self.phases.host, self.batches))
 
     @property
     def ends(self) -> Int64s:
         """Nodes whose end is asked for."""
-        return np.concatenate((self.work, self.phases.host))
+        return np.concatenate((self.work, self.phases.host, self.batches))
 
     def within(self, group: Int64s) -> "StepNodes":
         """The same in a graph of groups of nodes, by (n,) the group of each node."""
         begin, phases = int(group[self.begin]), self.phases.within(group)
-        return StepNodes(begin, group[self.host], group[self.work], self.step, phases)
+        host, work, batches = group[self.host], group[self.work], group[self.batches]
+        return StepNodes(begin, host, work, self.step, phases, batches)
 
     def bounds(self, times: Times) -> Int64s:
         """(scenarios, steps + 1) when the first step begins, and when each is complete."""
@@ -64,6 +68,15 @@ class StepNodes(NamedTuple):
         np.maximum.at(done.T, self.step, times.end_ns[:, self.work].T)
         done = np.maximum.accumulate(done, axis=1)
         return np.concatenate((times.start_ns[:, self.begin : self.begin + 1], done), axis=1)
+
+    def after_batches(self, times: Times) -> Int64s:
+        """(scenarios,) from when the last batch came until the last step is complete."""
+        return self.bounds(times)[:, -1] - times.end_ns[:, self.batches[1]]
+
+    def making_batches(self, length_ns: Int64s) -> Int64s:
+        """(scenarios,) from when the first batch began to be made until the last one came."""
+        first, last = self.batches
+        return np.asarray(length_ns[:, first : last + 1].sum(axis=1), np.int64)
 
     def windows(self, times: Times) -> Int64s:
         """(scenarios, steps) how long steps take: from one completion to the next."""
@@ -179,12 +192,30 @@ def _by_channel(met: Meetings, shift_ns: Sequence[int]) -> list[Int64s]:
     return [np.array(meetings, np.int64) for meetings in who.values()]
 
 
+PACED = 0.01
+"""Of the time that waits for batches take if the loader sets the pace; a choice: less comes of a
+batch that takes longer than others now and then."""
+
+RECURS = 0.2
+"""Of the batches that are waited for then; a choice: a loader is waited for once in each round of
+its workers, of which a rank has four or so."""
+
+
+def _paced(loader: Loader) -> bool:
+    """Whether a loader holds up steps after the first, which also waits for workers to start."""
+    later = loader.waited[1:]
+    waited = np.where(loader.waited, loader.came_ns - loader.asked_ns, 0)[1:].sum()
+    passed = loader.came_ns[-1] - loader.asked_ns[0]
+    often = later.any() and later.mean() >= RECURS
+    return bool(often and waited > PACED * passed)
+
+
 def _before(loader: Loader) -> Int64s:
     """(b,) when the batch that was waited for before came; before the first such, the first of all.
 
-    Where only one was, nothing shows when its making began: that is when it was asked for.
+    Where none holds up steps, nothing shows when its making began: that is when it was asked for.
     """
-    if loader.waited.sum() < 2:
+    if not _paced(loader):
         return loader.asked_ns
     came = np.where(loader.waited, loader.came_ns, loader.came_ns[0])
     return np.append(loader.asked_ns[:1], np.maximum.accumulate(came)[:-1])
@@ -223,8 +254,10 @@ class _Rank:
         self._draft.add_edges(
             last[self._order.source], first[self._order.target], self._order.cross_ns
         )
-        self._add_waits(threads, first, last)
-        return _Built(first, last, self._steps(threads, last), self._order)
+        batches = None if self._loader is None else self._add_batches(self._loader, threads)
+        self._add_waits(threads, (first, last), batches)
+        steps = self._steps(threads, last, self._pacing(batches))
+        return _Built(first, last, steps, self._order)
 
     def _add_streams(self) -> tuple[Int64s, Int64s]:
         """Lanes of device work; what meets others arrives first, and then transfers.
@@ -266,9 +299,11 @@ class _Rank:
             source = threads.at(lane, since)
             self._draft.add_edges(source, first[rows], order.lag_ns[rows], from_start=True)
 
-    def _add_waits(self, threads: Threads, first: Int64s, last: Int64s) -> None:
+    def _add_waits(
+        self, threads: Threads, work: tuple[Int64s, Int64s], batches: Int64s | None
+    ) -> None:
         """Threads go on when what they wait for is done."""
-        batches = None if self._loader is None else self._add_batches(self._loader, threads)
+        first, last = work
         for lane in threads.cuts:
             waits = self._blocked.of_lane(lane)
             target = threads.at(lane, waits.until_ns)
@@ -313,7 +348,13 @@ class _Rank:
         self._draft.add_edges(nodes[np.zeros_like(first)], nodes[first])
         return nodes
 
-    def _steps(self, threads: Threads, last: Int64s) -> StepNodes:
+    def _pacing(self, batches: Int64s | None) -> Int64s:
+        """The first and the last batch that is waited for, of a loader that holds up steps."""
+        if self._loader is None or batches is None or not _paced(self._loader):
+            return np.empty(0, np.int64)
+        return batches[self._loader.waited][[0, -1]]
+
+    def _steps(self, threads: Threads, last: Int64s, batches: Int64s) -> StepNodes:
         steps, work = self._facts.model.steps, self._facts.model.work
         main = self._facts.states.main_lane
         launched = np.where(work.launch_id != ABSENT, work.launch_ts_ns, work.ts_ns)
@@ -325,4 +366,5 @@ class _Rank:
             last[inside],
             step[inside],
             phases_of(self._facts, threads, launched[inside]),
+            batches,
         )

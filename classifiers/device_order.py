@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from perfdiag.classifiers.blocking import LONG_CALL_NS
 from perfdiag.classifiers.facts import RankFacts
+from perfdiag.classifiers.graph import NEVER
 from perfdiag.classifiers.idle import ENOUGH, usual_latency_ns
 from perfdiag.classifiers.intervals import merge
 from perfdiag.profiler.model import Work
@@ -150,9 +151,8 @@ def _told(facts: RankFacts, ready: Bools) -> tuple[Int64s, Int64s]:
     records = calls.api.map(lambda name: bool(_RECORDS.search(name)), np.bool_)
     sources, targets = [], []
     for thread in np.unique(calls.lane[waits]).tolist():
-        mine = np.flatnonzero(ready & (work.launch_lane == thread))
-        mine = mine[np.argsort(work.launch_ts_ns[mine], kind="stable")]
         asked = np.sort(calls.ts_ns[waits & (calls.lane == thread)])
+        mine = _launched_next(work, np.flatnonzero(ready), thread, asked)
         marked = np.sort(calls.ts_ns[records & (calls.lane == thread)])
         target = _after_waits(work, mine, asked)
         at = np.searchsorted(asked, work.launch_ts_ns[target]) - 1
@@ -165,8 +165,22 @@ def _told(facts: RankFacts, ready: Bools) -> tuple[Int64s, Int64s]:
     return np.concatenate((none, *sources)), np.concatenate((none, *targets))
 
 
+def _launched_next(work: Work, given: Int64s, thread: int, asked: Int64s) -> Int64s:
+    """What a thread launches, or another one after it has made a stream wait and handed over.
+
+    In the order of launches. So autograd's thread makes a stream wait for all-reduces, and the main
+    thread launches the optimizer on it.
+    """
+    order = given[np.argsort(work.launch_ts_ns[given], kind="stable")]
+    launched, own = work.launch_ts_ns[order], work.launch_lane[order] == thread
+    before = np.append(NEVER, launched[own])[np.searchsorted(launched[own], launched)]
+    waited = np.append(NEVER, asked)[np.searchsorted(asked, launched)]
+    found: Int64s = order[own | (waited > before)]
+    return found
+
+
 def _after_waits(work: Work, mine: Int64s, asked: Int64s) -> Int64s:
-    """Of a thread's work, what it launched first on any stream after it made some stream wait."""
+    """Of some work, what was launched first on any stream after each call that makes one wait."""
     at = np.searchsorted(asked, work.launch_ts_ns[mine])
     order = np.lexsort((work.launch_ts_ns[mine], work.lane[mine]))
     lane = work.lane[mine][order]

@@ -20,7 +20,7 @@ from perfdiag.classifiers.draft import NodeKind
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.findings import Share
 from perfdiag.classifiers.whatif import Change, advance, cut, overlap
-from perfdiag.trace_schemas.recording import Int64s
+from perfdiag.trace_schemas.recording import ABSENT, Int64s
 from perfdiag.trace_schemas.report import LEAVES
 
 __all__ = ["Effects"]
@@ -65,14 +65,15 @@ class Effects:
         nodes: parts whose nodes become shorter.
         parts: these, and those whose edges wait less long.
         thread: of each node of the second part, those of threads and batches; `ABSENT` of batches.
-        waits: edges for which the host waits for the device, with the time that it then idles.
+        waits: edges on which the host waits for the device, and until when; `waiting`: its threads.
     """
 
     facts: RankFacts
     nodes: tuple[_Part, ...]
     parts: tuple[_Part, ...]
     thread: Int64s
-    waits: _Part
+    waits: tuple[Int64s, Int64s]
+    waiting: Int64s
 
     @classmethod
     def of(cls, program: Program, facts: RankFacts, position: int) -> "Effects":
@@ -80,7 +81,9 @@ class Effects:
         nodes = tuple(_node_parts(program, facts, position))
         edges = _edge_parts(program, facts, position)
         thread = program.nodes.thread[nodes[1].ids]
-        return cls(facts, nodes, (*nodes, *edges), thread, _waits(program, facts, position))
+        waits = _waits(program, position)
+        waiting = program.nodes.thread[program.graph.target[waits[0]]]
+        return cls(facts, nodes, (*nodes, *edges), thread, waits, waiting)
 
     def changes(self, share: Share, slowdown: Floats) -> tuple[list[Change], ...]:
         """What a finding changes on this rank at least, likely and at most.
@@ -101,24 +104,27 @@ class Effects:
             parts = [part for part in self.parts if set(part.leaves) & set(one.leaves)]
             if one.verb == "remove":
                 mine, parts = _everything(pieces, one), [self._of_threads(one.threads)]
+            if one.threads:
+                self._let_go(found, one, pieces)
             if one.verb == "detach":
-                self._detach(found, _saved(pieces, mine, self.waits))
                 mine = mine * _AT_MOST
             beside = slowdown if one.verb == "overlap" else np.ones(3)
             for part in parts:
                 _add(found, part, _saved(pieces, mine, part), beside)
         return found
 
-    def _detach(self, found: tuple[list[Change], ...], saved_ns: Floats) -> None:
-        """The host waits no longer: at least for a share of the waits, likely for none of them.
+    def _let_go(self, found: tuple[list[Change], ...], one: Claim, pieces: Pieces) -> None:
+        """Waits for the device that end in the intervals of a claim, on its threads, go with it.
 
-        What it does afterwards it does earlier, however long that was.
+        So do those for what is done already, which other changes may make waits. What the host does
+        afterwards it does earlier, however long that was.
         """
-        _, likely, most = saved_ns
-        least = saved_ns[0] / np.maximum(likely, 1.0)
-        for made, share in zip(found, (least, likely > 0, most > 0), strict=True):
+        ids, until = self.waits
+        at = np.searchsorted(pieces.edges_ns, until - 1, "right") - 1
+        inside = np.isin(self.waiting, one.threads) & (at >= 0) & (at < len(pieces.leaf))
+        for made, share in zip(found, _everything(pieces, one)[:, at[inside]], strict=True):
             some = share > 0
-            made.append(cut(self.waits.ids[some], share[some]))
+            made.append(cut(ids[inside][some], share[some]))
 
     @cached_property
     def own_ns(self) -> Floats:
@@ -127,6 +133,12 @@ class Effects:
         step = np.searchsorted(steps.ts_ns, timeline.edges_ns[:-1], "right") - 1
         lengths = np.diff(timeline.edges_ns) * self.facts.trusted[step]
         return np.bincount(timeline.leaf, lengths, len(LEAF)).astype(np.float64)
+
+    @property
+    def batches(self) -> Int64s:
+        """Nodes of the batches that a loader brings."""
+        found: Int64s = self.nodes[1].ids[self.thread == ABSENT]
+        return found
 
     def _of_threads(self, threads: tuple[int, ...]) -> _Part:
         """All that some threads do, or the making of batches."""
@@ -230,24 +242,10 @@ def _edge_parts(program: Program, facts: RankFacts, position: int) -> Iterator[_
     yield _Part(("collective_wait",), met, start, end, end - start, edges=True)
 
 
-def _waits(program: Program, facts: RankFacts, position: int) -> _Part:
-    """Edges on which a thread waits for the device, with the idle time that follows.
-
-    If it does not wait it goes on as much earlier as it has waited. Where the device idles under no
-    blocking call but for want of launches that come too late, those come too late because of it.
-    """
+def _waits(program: Program, position: int) -> tuple[Int64s, Int64s]:
+    """Edges on which a thread of a rank waits for the end of device work, and until when."""
     graph, nodes = program.graph, program.nodes
-    blocked = nodes.kind == NodeKind.BLOCKED
-    device = nodes.kind[graph.source] == NodeKind.WORK
+    device = (nodes.kind[graph.source] == NodeKind.WORK) & ~graph.from_start
     into = (nodes.rank[graph.target] == position) & (nodes.kind[graph.target] == NodeKind.HOST)
-    edges = np.flatnonzero(into & device & blocked[graph.target - 1])
-    target = graph.target[edges]
-    first = np.flatnonzero(np.diff(blocked.astype(np.int8), prepend=0) > 0)
-    began = nodes.ts_ns[first[np.searchsorted(first, target) - 1]] if len(first) else target
-    until = nodes.ts_ns[target]
-    starts, ends = facts.idle_gaps
-    at = np.searchsorted(ends, until, "right")
-    gap_end = np.append(ends, np.iinfo(np.int64).min)[at]
-    idle = np.append(starts, np.iinfo(np.int64).max)[at] <= until
-    end = np.where(idle, gap_end, until)
-    return _Part(HOST, edges, until, end, until - began, edges=True)
+    edges = np.flatnonzero(into & device)
+    return edges, nodes.ts_ns[graph.target[edges]]

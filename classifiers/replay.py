@@ -128,10 +128,17 @@ class Replay:
         """For each rank (scenarios, steps) how long its steps take with changes made together."""
         return [steps for (steps,) in self._replayed(scenarios, lambda one, t: (one.windows(t),))]
 
+    def settled_ns(self, scenarios: Sequence[Sequence[Change]]) -> list[Int64s]:
+        """The same in a job that has been changed for long: see `_settled`."""
+        found = self._replayed(scenarios, lambda one, t: (one.windows(t),), settled=True)
+        return [steps for (steps,) in found]
+
     def _replayed(
         self,
         scenarios: Sequence[Sequence[Change]],
         measure: Callable[[StepNodes, Times], tuple[Int64s, ...]],
+        *,
+        settled: bool = False,
     ) -> list[tuple[Int64s, ...]]:
         """For each rank what is measured of the job with changes made together, by scenario."""
         if self.program is None:
@@ -145,12 +152,39 @@ class Replay:
                 apply(self.program.graph, changes) for changes in scenarios[first : first + at_once]
             ]
             length = np.array([small.lengths(one) for one, _ in made])
-            times = small.graph.replay(length, np.array([lag for _, lag in made]))
+            lag = np.array([lag for _, lag in made])
+            times = small.graph.replay(length, lag)
+            if settled and any(len(one.batches) for one in steps):
+                times = small.graph.replay(self._settled(steps, times, length), lag)
             parts.append([measure(one, times) for one in steps])
         return [
             tuple(np.concatenate(figure) for figure in zip(*rank, strict=True))
             for rank in zip(*parts, strict=True)
         ]
+
+    def _settled(self, steps: Sequence[StepNodes], times: Times, length_ns: Int64s) -> Int64s:
+        """(scenarios, g) lengths with which loaders go on from steps before, changed as well.
+
+        A loader keeps its own pace. What steps gain on it, the next ones wait for its batches: so
+        the first batch comes as much later as the steps before it would have gained since they last
+        waited, and that is what the last ones gain; or earlier, where it gains on them.
+
+        Args:
+            steps: of each rank, as nodes of the small graph.
+            times: of the scenarios, the first batch coming as it was recorded.
+            length_ns: (scenarios, g) with which these were timed.
+        """
+        assert self.program is not None
+        assert self.times is not None
+        settled, recorded_ns = length_ns.copy(), self.program.graph.length_ns[None]
+        for one, recorded in zip(steps, self.program.steps, strict=True):
+            if len(one.batches):
+                making = recorded.making_batches(recorded_ns)
+                pace = one.making_batches(length_ns) / np.maximum(making, 1)
+                gained = pace * recorded.after_batches(self.times) - one.after_batches(times)
+                first = settled[:, one.batches[0]]
+                first[:] = np.maximum(first + np.rint(gained).astype(np.int64), 0)
+        return settled
 
     @cached_property
     def _small(self) -> Contracted:

@@ -11,8 +11,8 @@ from perfdiag.classifiers.effects import Effects
 from perfdiag.classifiers.findings import Share
 from perfdiag.classifiers.replay import Replay
 from perfdiag.classifiers.waits import Waits
-from perfdiag.classifiers.whatif import Change
-from perfdiag.trace_schemas.recording import Int64s
+from perfdiag.classifiers.whatif import Change, scale
+from perfdiag.trace_schemas.recording import ABSENT, Int64s
 
 __all__ = ["Concern", "Saving", "replay_savings", "worthwhile"]
 
@@ -143,7 +143,25 @@ class _Changes:
             found = self._effects[position].changes(share, self._slowdown)
             for made, more in zip((low, mid, high), found, strict=True):
                 made += more
+        for made, batches in zip((low, mid, high), self._batches(concerns), strict=True):
+            made += batches
         return low, mid, high
+
+    def _batches(self, concerns: Sequence[Concern]) -> Levels:
+        """Where batches come sooner on some ranks, they do on the others, whose loader is the same.
+
+        Those wait too little for a fix of their own; but they are next, if they alone stay slow.
+        """
+        found: Levels = ([], [], [])
+        claims = [one for _, share in concerns for one in share.finding.claims]
+        sooner = [one for one in claims if ABSENT in one.threads and len(one.mid)]
+        others = set(range(len(self._effects))) - {position for position, _ in concerns}
+        for made, side in zip(found, ("low", "mid", "high"), strict=True):
+            saved = [float(getattr(one, side).mean()) for one in sooner]
+            if saved:
+                left = 1.0 - float(np.mean(saved))
+                made += [scale(self._effects[position].batches, left) for position in others]
+        return found
 
     def _balanced(self, concerns: Sequence[Concern]) -> Levels:
         """Ranks for which others wait take no longer than those, in the middle."""
@@ -200,7 +218,7 @@ class _Bench:
         for levels in made.values():
             parts = [[change.part(share) for change in levels[1]] for share in PARTS]
             scenarios += [*levels, *parts]
-        windows = self._replay.steps_ns(scenarios)
+        windows = self._replay.settled_ns(scenarios)
         each = len(scenarios) // max(1, len(made))
         return {
             name: self._saving([w[i * each : (i + 1) * each] for w in windows], *where[name])
@@ -228,7 +246,7 @@ class _Bench:
         left, done = list(made), list[Change]()
         before, found = 0.0, dict[str, float]()
         while left and len(found) < IN_TURN:
-            windows = self._replay.steps_ns([[*done, *made[name]] for name in left])
+            windows = self._replay.settled_ns([[*done, *made[name]] for name in left])
             together = dict(zip(left, self._saved(windows, self._everywhere), strict=True))
             left.sort(key=lambda name: -(together[name] - before) * sure[name])
             name = left.pop(0)
@@ -252,7 +270,7 @@ class _Bench:
             for at in range(len(names))
         ]
         found = {}
-        together = self._saved(self._replay.steps_ns(chain), self._everywhere)
+        together = self._saved(self._replay.settled_ns(chain), self._everywhere)
         for name, saved in zip(names, together, strict=True):
             found[name] = max(0.0, saved - before)
             before += found[name]

@@ -14,12 +14,13 @@ from perfdiag.classifiers.diagnoses._shared import (
     joined,
     leaf_in,
     split_by_step,
+    union_of,
 )
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.intervals import covered, cut, merge
-from perfdiag.trace_schemas.recording import Int64s
+from perfdiag.trace_schemas.recording import ABSENT, Int64s
 
-__all__ = ["Stalls", "after_the_first", "held_up", "of_launchers", "stalls"]
+__all__ = ["Stalls", "after_the_first", "held_up", "launching", "let_go", "of_launchers", "stalls"]
 
 Bools = NDArray[np.bool_]
 
@@ -40,6 +41,24 @@ def held_up(facts: RankFacts, union: Intervals) -> Intervals:
     waiting = waits(facts)
     parts = cut(union, merge(waiting.start_ns, waiting.end_ns))
     return merge(parts.start_ns, parts.end_ns)
+
+
+def let_go(facts: RankFacts, chosen: Bools, least: float = 0.0) -> Claim:
+    """A claim that calls no longer wait for the device, or this share of them at least.
+
+    Args:
+        facts: the rank.
+        chosen: (calls,) which.
+        least: of them.
+    """
+    calls, lanes = union_of(facts.model.calls, chosen), issuing_lanes(facts)
+    return claim(calls, (), low=least, mid=1.0, high=1.0, verb="detach", threads=lanes)
+
+
+def launching(facts: RankFacts, rows: NDArray[np.integer] | Bools) -> Bools:
+    """(calls,) those that launch some work."""
+    ids = facts.model.work.launch_id[rows]
+    return np.isin(facts.model.calls.id, ids[ids != ABSENT])
 
 
 class Stalls(NamedTuple):

@@ -33,16 +33,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfdiag.classifiers.claims import claim
+from perfdiag.classifiers.diagnoses._allocation import allocating
+from perfdiag.classifiers.diagnoses._calls import launching, let_go
+from perfdiag.classifiers.diagnoses._copies import after_copies, blocking, to_device
 from perfdiag.classifiers.diagnoses._shared import (
+    Intervals,
     ask,
     count_of,
     host_time,
+    joined,
+    leaf_in,
     leaf_ns,
     longest,
     per_step,
     ranges,
     share_of,
     spell,
+    split_by_step,
     threads_of,
     union_of,
     windows,
@@ -51,7 +58,8 @@ from perfdiag.classifiers.diagnoses._shared import (
 from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits, Threshold
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.host_states import HostState
-from perfdiag.trace_schemas.recording import Int64s
+from perfdiag.classifiers.intervals import covered, gaps
+from perfdiag.trace_schemas.recording import ABSENT, Int64s
 
 READS = ("aten::item", "aten::_local_scalar_dense")
 """What reads one value, and goes with it: the host's time in it too."""
@@ -80,7 +88,8 @@ DIAGNOSIS = Diagnosis(
 
 def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     """Look for idle time after blocking calls that drained the device."""
-    refill = leaf_ns(facts, "sync")
+    elsewhere = _elsewhere(facts)
+    refill = leaf_in(facts, elsewhere, "sync")
     share = share_of(facts, refill)
     if share < limits["share"]:
         return DIAGNOSIS.quiet(f"The device refills for {share:.1%} of the time.")
@@ -98,8 +107,10 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     )
     least = 1.0 - limits["some_stay"]
     reads = ranges(facts, READS.__contains__)
+    drains, step = split_by_step(facts, elsewhere)
+    mid = gained[step]
     claims = [
-        claim(windows(facts), ["sync"], low=least * gained, mid=gained, high=1.0, verb="detach"),
+        claim(drains, ["sync"], low=least * mid, mid=mid, high=1.0, verb="detach"),
         claim(
             union_of(facts.model.hosts, reads),
             (),
@@ -109,12 +120,34 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
             verb="remove",
             threads=threads_of(facts, reads),
         ),
+        let_go(facts, _draining(facts, facts.origins.inside(reads)), least),
     ]
     return DIAGNOSIS.fires(
         why,
         claims,
         [ask("calls", count, "perfdiag_blocking_calls", api, op, spots=longest(calls, mine))],
     )
+
+
+def _draining(facts: RankFacts, reads: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """(calls,) those that wait for the device, but for copies to it, and for some reads."""
+    op = facts.origins.call_op
+    others = launching(facts, to_device(facts)) | (np.append(reads, False)[op] & (op != ABSENT))
+    return np.asarray(facts.model.calls.role.where("sync") & ~others, np.bool_)
+
+
+def _elsewhere(facts: RankFacts) -> Intervals:
+    """All but idle times that other findings are about.
+
+    Those after copies to the device whose calls block, and those that begin under calls that
+    allocate or release memory.
+    """
+    copies = blocking(facts.model) & facts.here & to_device(facts)
+    starts, ends = facts.idle_gaps
+    under = covered(*union_of(facts.model.calls, allocating(facts)), starts)
+    theirs = joined(after_copies(facts, copies), (starts[under], ends[under]))
+    edges = facts.timeline.edges_ns
+    return gaps(*theirs, int(edges[0]), int(edges[-1]))
 
 
 def _caller(facts: RankFacts, api: str, op: str, calls: NDArray[np.bool_]) -> str:
