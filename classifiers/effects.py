@@ -19,6 +19,7 @@ from perfdiag.classifiers.dependencies import Program
 from perfdiag.classifiers.draft import NodeKind
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.findings import Share
+from perfdiag.classifiers.rebalancing import Excess
 from perfdiag.classifiers.whatif import Change, advance, cut, overlap
 from perfdiag.trace_schemas.recording import ABSENT, Int64s
 from perfdiag.trace_schemas.report import LEAVES
@@ -147,19 +148,14 @@ class Effects:
         start, end = host.start_ns[mine], host.end_ns[mine]
         return _Part(LEAVES, host.ids[mine], start, end, host.whole_ns[mine], edges=False)
 
-    def rebalanced(self, excess_ns: Floats) -> Iterator[Change]:
-        """The rank takes in each leaf as much less as it took more than the others.
-
-        Args:
-            excess_ns: (leaves,) how much longer it took, in all steps with a verdict.
-        """
-        own, timeline = self.own_ns, self.facts.timeline
+    def rebalanced(self, excess: Excess) -> Iterator[Change]:
+        """The rank takes as much less as it took more than the others, where it did."""
         for part in self.nodes:
             for name in part.leaves:
-                excess, time = excess_ns[LEAF[name]], own[LEAF[name]]
-                if excess > 0 and time > 0:
-                    spent = timeline.time_in([name], (part.start_ns, part.end_ns))
-                    yield part.change(spent * min(1.0, excess / time), 1.0)
+                share = excess.of(LEAF[name], part.start_ns)
+                if share.any():
+                    spent = self.facts.timeline.time_in([name], (part.start_ns, part.end_ns))
+                    yield part.change(spent * share, 1.0)
 
 
 _AT_MOST = np.array([[0.0], [0.0], [1.0]])

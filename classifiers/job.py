@@ -50,7 +50,7 @@ class Job:
 
     @property
     def _late(self) -> int | None:
-        """Position of the rank to which most wait leads; None unless that is clear."""
+        """Position of the rank that costs the others most by waiting; None unless that is clear."""
         if self.waits is None:
             return None
         late = self.waits.late_ns.sum(axis=1)

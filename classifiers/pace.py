@@ -2,7 +2,8 @@
 
 In a job that its hosts hold up, one of them is always the last, and the devices of all others wait
 for its launches in each step, although it works no longer than they do: it only began later, or
-fell behind once. A rank holds the others up by as much as it needs longer for a step than they do.
+fell behind once. A rank holds the others up by as much as it needs longer for a step than they do,
+unless its host takes so different times for its steps that this may be chance.
 """
 
 from collections.abc import Sequence
@@ -31,18 +32,32 @@ ENOUGH = 3
 """Steps that show a pace. In fewer, one that began later is late for what can be seen. A choice."""
 
 
+CHANCE = 2.0
+"""Standard errors by which hosts must differ: by less, one in twenty pairs does by chance."""
+
+
 def longer_ns(ranks: Sequence[RankFacts]) -> Floats:
     """(2, ranks, ranks) how much longer the second rank works than the first, at least 0.
 
-    That is in all steps of the first that have a verdict: its host, and its device. Infinite where
-    a trace has no host events, or too few steps to show a pace.
+    That is in all steps of the first that have a verdict: its host, and its device. 0 for hosts
+    that differ no more than by chance, as their steps do. Infinite where a trace has no host
+    events, or too few steps to show a pace.
     """
     steps = np.array([max(1, int(one.trusted.sum())) for one in ranks])
-    host = [_host_ns(one) if one.coverage.has_host else np.nan for one in ranks]
-    pace = np.stack((np.array(host), np.array([_device_ns(one) for one in ranks]))) / steps
+    each = [_host_ns(one) if one.coverage.has_host else np.array([np.nan]) for one in ranks]
+    host = np.array([one.sum() for one in each])
+    pace = np.stack((host, np.array([_device_ns(one) for one in ranks]))) / steps
     pace[:, steps < ENOUGH] = np.nan
-    longer = np.maximum(pace[:, None, :] - pace[:, :, None], 0.0) * steps[:, None]
+    longer = pace[:, None, :] - pace[:, :, None]
+    spread = np.array([_variance(one) for one in each])
+    longer[0][longer[0] < CHANCE * np.sqrt(spread[None, :] + spread[:, None])] = 0.0
+    longer = np.maximum(longer, 0.0) * steps[:, None]
     return np.asarray(np.where(np.isnan(longer), np.inf, longer), np.float64)
+
+
+def _variance(each_ns: Floats) -> float:
+    """Of the mean of some steps."""
+    return float(each_ns.var(ddof=1) / len(each_ns)) if len(each_ns) > 1 else 0.0
 
 
 def _device_ns(facts: RankFacts) -> float:
@@ -52,13 +67,15 @@ def _device_ns(facts: RankFacts) -> float:
     return float(np.diff(timeline.edges_ns)[computes].sum())
 
 
-def _host_ns(facts: RankFacts) -> float:
-    """Without what it waits for its device, or for a place in the queue of that."""
+def _host_ns(facts: RankFacts) -> Floats:
+    """(trusted steps,) without waits for the device, or for a place in the queue of that."""
     steps, counted = facts.model.steps, facts.trusted
     until = np.append(steps.host_ts_ns[1:], steps.host_end_ns[-1:])
-    spans = merge(steps.host_ts_ns[counted], until[counted])
+    spans = (steps.host_ts_ns[counted], until[counted])
     inside = cut(_device_waits(facts), spans)
-    return float((spans[1] - spans[0]).sum() - (inside.end_ns - inside.start_ns).sum())
+    waited = (inside.end_ns - inside.start_ns).astype(np.float64)
+    own = (spans[1] - spans[0]) - np.bincount(inside.window, waited, len(spans[0]))
+    return np.asarray(own, np.float64)
 
 
 def _device_waits(facts: RankFacts) -> tuple[Int64s, Int64s]:

@@ -1,7 +1,8 @@
 """Which collectives of different ranks are one: where the ranks of a job meet.
 
 By process group and number, where the trace has them; else by their order within the group, as far
-as all ranks run the same operations in it. Never by time: clocks of ranks differ.
+as all ranks run the same operations in it. Never by time: clocks of ranks differ. A collective of
+which nothing tells the group meets no other one where groups have names: it may be of any of them.
 """
 
 from collections import defaultdict
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from perfdiag.classifiers.backlogs import Named, name_collectives
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.trace_schemas.recording import ABSENT, Int64s
 
@@ -60,8 +62,9 @@ def match(ranks: Sequence[RankFacts]) -> Meetings:
     arrivals: dict[Key, dict[int, int]] = defaultdict(dict)
     sizes: dict[Key, int] = {}
     total = 0
-    for group, by_rank in _by_group(ranks).items():
-        for key, rank, row, size in _keyed(ranks, group, by_rank):
+    named = [name_collectives(facts) for facts in ranks]
+    for group, by_rank in _by_group(named).items():
+        for key, rank, row, size in _keyed(ranks, named, group, by_rank):
             arrivals[key].setdefault(rank, row)
             sizes[key] = max(sizes.get(key, 0), size)
         total += sum(map(len, by_rank.values()))
@@ -69,42 +72,39 @@ def match(ranks: Sequence[RankFacts]) -> Meetings:
     return _meetings(ranks, met, sizes, total)
 
 
-def _by_group(ranks: Sequence[RankFacts]) -> dict[str, dict[int, list[int]]]:
-    """By process group and rank: positions in `Collectives`, in the order of their start."""
+def _by_group(named: Sequence[Named]) -> dict[str, dict[int, list[int]]]:
+    """By process group and rank: places in `Named`."""
     groups: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for position, facts in enumerate(ranks):
-        rows = facts.model.collectives.work
-        here = np.flatnonzero(facts.here[rows])
-        order = here[np.argsort(facts.model.work.ts_ns[rows[here]], kind="stable")]
-        names = facts.model.work.group.take(rows[order])
-        for name, index in zip(names, order.tolist(), strict=True):
-            groups[name][position].append(index)
+    for position, one in enumerate(named):
+        for place, name in enumerate(one.group):
+            groups[name][position].append(place)
     return groups
 
 
 def _keyed(
-    ranks: Sequence[RankFacts], group: str, by_rank: dict[int, list[int]]
+    ranks: Sequence[RankFacts], named: Sequence[Named], group: str, by_rank: dict[int, list[int]]
 ) -> Iterable[tuple[Key, int, int, int]]:
     """Key, rank, row of work and size of the group for each collective that can be matched."""
-    alike = _alike(ranks, by_rank)
-    for rank, indices in by_rank.items():
+    indices = {rank: named[rank].row[places] for rank, places in by_rank.items()}
+    alike = _alike(ranks, indices) if group or not any(any(one.group) for one in named) else 0
+    for rank, places in by_rank.items():
         collectives, work = ranks[rank].model.collectives, ranks[rank].model.work
-        ops = work.collective.take(collectives.work[indices])
+        ops = work.collective.take(collectives.work[indices[rank]])
         pairs: dict[tuple[int, int], int] = defaultdict(int)
-        for place, (index, op) in enumerate(zip(indices, ops, strict=True)):
-            row, size = int(collectives.work[index]), int(collectives.group_size[index])
+        for order, (place, op) in enumerate(zip(places, ops, strict=True)):
+            index, size = int(named[rank].row[place]), int(named[rank].size[place])
             source, target = int(collectives.src_rank[index]), int(collectives.dst_rank[index])
-            number = int(collectives.seq[index])
+            row, number = int(collectives.work[index]), int(named[rank].seq[place])
             if op in PAIRWISE and source != ABSENT and target not in (ABSENT, source):
                 pairs[source, target] += 1
                 yield (group, op, source, target, pairs[source, target]), rank, row, 2
             elif number != ABSENT and op not in PAIRWISE:
                 yield (group, op, ABSENT, ABSENT, number), rank, row, size
-            elif place < alike:
-                yield (group, op, ABSENT, ABSENT, -2 - place), rank, row, size
+            elif order < alike:
+                yield (group, op, ABSENT, ABSENT, -2 - order), rank, row, size
 
 
-def _alike(ranks: Sequence[RankFacts], by_rank: dict[int, list[int]]) -> int:
+def _alike(ranks: Sequence[RankFacts], by_rank: dict[int, Int64s]) -> int:
     """How many collectives of a group, from the first on, are the same on all of its ranks."""
     lists = []
     for rank, indices in by_rank.items():

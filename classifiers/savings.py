@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from perfdiag.classifiers.budget import LEAF
 from perfdiag.classifiers.effects import Effects
 from perfdiag.classifiers.findings import Share
+from perfdiag.classifiers.rebalancing import Excess, excess_of
 from perfdiag.classifiers.replay import Replay
 from perfdiag.classifiers.waits import Waits
 from perfdiag.classifiers.whatif import Change, scale
@@ -134,7 +135,7 @@ class _Changes:
         assert program is not None
         self._slowdown = np.array([replay.contention.high, replay.contention.typical, 1.0])
         self._effects = [Effects.of(program, facts, i) for i, facts in enumerate(replay.ranks)]
-        self._waits = waits
+        self._program, self._waits = program, waits
 
     def of(self, concerns: Sequence[Concern]) -> Levels:
         """What a fix changes on all ranks."""
@@ -177,8 +178,12 @@ class _Changes:
             if charged.any():
                 excess = self._excess(late, np.median(charged, axis=0))
                 for made, ns in zip(found, excess, strict=True):
-                    made += effects.rebalanced(ns)
+                    made += effects.rebalanced(self._spread(late, others, ns))
         return found
+
+    def _spread(self, late: int, others: Sequence[int], longer_ns: Floats) -> Excess:
+        ranks = [one.facts for one in self._effects]
+        return excess_of(self._program, ranks, late, others, longer_ns)
 
     def _excess(self, late: int, charged_ns: Floats) -> Floats:
         """(3, leaves) how much longer a late rank takes than the others, in all of its steps.

@@ -8,6 +8,9 @@ so none of this compares the clocks of two ranks.
 Two ranks are level when a collective ends beside which neither had anything else to do. One that
 runs beside other work does not stop that: the one rank may have done what the other has yet to do,
 and waits for it in the next ones, which says nothing of why the other is behind.
+
+A budget counts the waits that nothing hides. What a rank costs the others is more: see
+`hidden_waits`.
 """
 
 from collections.abc import Sequence
@@ -18,6 +21,7 @@ from numpy.typing import NDArray
 
 from perfdiag.classifiers.budget import LEAF, Timeline
 from perfdiag.classifiers.facts import RankFacts
+from perfdiag.classifiers.hidden_waits import delays_ns
 from perfdiag.classifiers.intervals import covered, cut, instants, merge
 from perfdiag.classifiers.pace import BY_DEVICE, BY_HOST, longer_ns
 from perfdiag.classifiers.rendezvous import Meetings
@@ -83,25 +87,28 @@ class Waits:
     Attributes:
         charged_ns: (ranks, ranks, leaves) time that the first waits for the second, by the leaf
             that the second spent it in. The first with itself holds nothing.
-        exchange_ns: (ranks, ranks) the part of it that the first waits in exchanges (all-to-all).
+        cost_ns: likewise what waiting costs the first: also transfers that would be over but for
+            waits that other work hides.
+        exchange_ns: (ranks, ranks) the part of charged waits in exchanges (all-to-all).
         bubble_ns: (ranks,) time that waits in transfers between two ranks, which is not charged.
         longer_ns: (2, ranks, ranks) how much longer host, and device, of the second rank work
             than those of the first.
     """
 
     charged_ns: Floats
+    cost_ns: Floats
     exchange_ns: Floats
     bubble_ns: Int64s
     longer_ns: Floats
 
     @property
     def late_ns(self) -> Floats:
-        """(ranks, leaves) what all others wait for each rank, as far as that rank is to blame.
+        """(ranks, leaves) what each rank costs all others, as far as that rank is to blame.
 
         A transfer takes all members of a group as long: no rank is late by itself because of it.
         Nor is one that comes later than the others, but works no longer than they do.
         """
-        late = self.charged_ns.copy()
+        late = self.cost_ns.copy()
         late[:, :, TRANSFER] = 0.0
         for leaves, longer in zip((BY_HOST, BY_DEVICE), self.longer_ns, strict=True):
             waited = late[:, :, leaves].sum(axis=2)
@@ -126,8 +133,10 @@ class Waits:
 def find_waits(ranks: Sequence[RankFacts], met: Meetings) -> Waits:
     """Charge the exposed waits of ranks whose time lines have been split."""
     count = len(ranks)
-    charged, in_exchange = np.zeros((count, count, len(LEAVES))), np.zeros((count, count))
+    charged, cost = np.zeros((2, count, count, len(LEAVES)))
+    in_exchange = np.zeros((count, count))
     exposed, exchange = _exposed(ranks, met), _exchanges(ranks, met)
+    costs = exposed + _delays(ranks, met, exposed)
     alone = _end_alone(ranks, met)
     bubble = np.zeros(count, np.int64)
     pairwise = met.pairwise[met.meeting] if len(met.meeting) else np.zeros(0, bool)
@@ -140,13 +149,15 @@ def find_waits(ranks: Sequence[RankFacts], met: Meetings) -> Waits:
         rows = np.arange(first[meeting], first[meeting + 1])
         if not met.pairwise[meeting]:
             late = rows[np.argmin((met.end_ns - met.start_ns)[rows])]
-            for row in rows[(rows != late) & (exposed[rows] > 0)].tolist():
-                waits = met.rank[row]
-                found = _charge(charged, totals, met, (row, int(late)), (last, exposed[row]))
+            for row in rows[(rows != late) & (costs[rows] > 0)].tolist():
+                waits, _ = pair = int(met.rank[row]), int(met.rank[late])
+                excess = _excess(totals, met, (row, int(late)), last)
+                found = _charge(charged, pair, excess * exposed[row])
                 charged[waits] += found
                 in_exchange[waits] += found.sum(axis=1) * exchange[meeting]
+                cost[waits] += _charge(cost, pair, excess * costs[row])
         _remember(last, met, rows[alone[rows]])
-    return Waits(charged, in_exchange, bubble, longer_ns(ranks))
+    return Waits(charged, cost, in_exchange, bubble, longer_ns(ranks))
 
 
 def _exchanges(ranks: Sequence[RankFacts], met: Meetings) -> Bools:
@@ -172,6 +183,16 @@ def _exposed(ranks: Sequence[RankFacts], met: Meetings) -> Int64s:
         length = (parts.end_ns - parts.start_ns).astype(np.float64)
         exposed[mine] = np.bincount(parts.interval, length, len(mine))
     return exposed
+
+
+def _delays(ranks: Sequence[RankFacts], met: Meetings, exposed_ns: Int64s) -> Floats:
+    """(n,) what each wait costs later, as far as other work hides it at first."""
+    waits = met.end_ns - met.start_ns - _transfer(met)
+    delays = np.zeros(len(met.meeting))
+    for position, facts in enumerate(ranks):
+        mine = met.rank == position
+        delays[mine] = delays_ns(facts, met.work[mine], waits[mine], exposed_ns[mine])
+    return delays
 
 
 def _end_alone(ranks: Sequence[RankFacts], met: Meetings) -> Bools:
@@ -224,23 +245,15 @@ class _Totals:
         return int(self._edges[0])
 
 
-def _charge(
-    charged: Floats,
-    totals: list[_Totals],
-    met: Meetings,
-    rows: tuple[int, int],
-    known: tuple[Int64s, int],
-) -> Floats:
-    """One wait, (ranks, leaves): of the late rank, and what that waited itself of others.
+def _excess(totals: list[_Totals], met: Meetings, rows: tuple[int, int], last: Int64s) -> Floats:
+    """(leaves,) what the late rank needed longer for than the one that waits, as shares.
 
     Args:
-        charged: so far.
         totals: of all ranks.
         met: the meetings.
         rows: of the rank that waits and of the one that is late.
-        known: when each pair of ranks was last level, and how much of the wait is exposed.
+        last: when each pair of ranks was last level.
     """
-    last, exposed_ns = known
     (waits, late), (here, there) = met.rank[list(rows)], met.start_ns[list(rows)]
     since = [int(last[waits, late, 0]), int(last[waits, late, 1])]
     if ABSENT in since:
@@ -249,10 +262,21 @@ def _charge(
     excess = np.maximum(totals[late].between(since[1], int(there)) - own, 0.0)
     if not excess.sum():
         excess[LEAF["unclassified"]] = 1.0
-    share = excess * (exposed_ns / excess.sum())
-    through, share[WAIT] = share[WAIT], 0.0
-    found = _pass_on(charged, int(waits), int(late), through)
-    found[late] += share
+    return np.asarray(excess / excess.sum(), np.float64)
+
+
+def _charge(charged: Floats, pair: tuple[int, int], share_ns: Floats) -> Floats:
+    """One wait, (ranks, leaves): of the late rank, and what that waited itself of others.
+
+    Args:
+        charged: so far.
+        pair: the rank that waits, and the one that is late.
+        share_ns: (leaves,) the wait by what the late rank did; it is changed.
+    """
+    waits, late = pair
+    through, share_ns[WAIT] = share_ns[WAIT], 0.0
+    found = _pass_on(charged, waits, late, through)
+    found[late] += share_ns
     return found
 
 
