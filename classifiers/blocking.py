@@ -133,7 +133,8 @@ def _for_device(facts: RankFacts) -> Blocked:
     model = facts.model
     work, calls = model.work, model.calls
     lanes = issuing_lanes(facts)
-    long_alloc = calls.role.where("alloc") & (calls.end_ns - calls.ts_ns > LONG_CALL_NS)
+    gives, alloc = _gives_back(model), calls.role.where("alloc")
+    long_alloc = alloc & (gives | (calls.end_ns - calls.ts_ns > LONG_CALL_NS))
     own = _own_work(model)
     waits = calls.role.where("sync") | _outlasts(model, own) | long_alloc
     rows = np.flatnonzero(waits & np.isin(calls.lane, lanes))
@@ -148,10 +149,12 @@ def _for_device(facts: RankFacts) -> Blocked:
     launched = np.minimum(calls.ts_ns[rows] + typical_launch_ns(model), work.ts_ns[source])
     begin = np.where(own != ABSENT, np.maximum(launched, calls.ts_ns[rows] + 1), calls.ts_ns[rows])
     drained = work.end_ns[source] <= begin
-    begin = np.where(drained, calls.end_ns[rows], begin)
+    # A release first waits and then takes its time, which others lie under when it has to wait.
+    since = np.where(alloc[rows], calls.ts_ns[rows] + 1, calls.end_ns[rows])
+    begin = np.where(drained, np.minimum(since, calls.end_ns[rows]), begin)
     until = np.clip(work.end_ns[source], begin, calls.end_ns[rows])
     mostly = 2 * (until - begin) >= calls.end_ns[rows] - calls.ts_ns[rows]
-    does = mostly | ~(long_alloc & ~_gives_back(model))[rows]
+    does = mostly | ~(alloc & ~gives)[rows]
     return Blocked.of(calls.lane[rows][does], begin[does], until[does], work=source[does])
 
 

@@ -20,7 +20,7 @@ from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.intervals import covered, cut, merge
 from perfdiag.trace_schemas.recording import ABSENT, Int64s
 
-__all__ = ["Stalls", "after_the_first", "held_up", "launching", "let_go", "of_launchers", "stalls"]
+__all__ = ["Stalls", "after_the_first", "copying", "held_up", "let_go", "of_launchers", "stalls"]
 
 Bools = NDArray[np.bool_]
 
@@ -55,10 +55,17 @@ def let_go(facts: RankFacts, chosen: Bools, least: float = 0.0) -> Claim:
     return claim(calls, (), low=least, mid=1.0, high=1.0, verb="detach", threads=lanes)
 
 
-def launching(facts: RankFacts, rows: NDArray[np.integer] | Bools) -> Bools:
-    """(calls,) those that launch some work."""
+def copying(facts: RankFacts, rows: NDArray[np.integer] | Bools) -> Bools:
+    """(calls,) those that launch some copies, or wait for one right after it in one operator."""
+    calls, op = facts.model.calls, facts.origins.call_op
     ids = facts.model.work.launch_id[rows]
-    return np.isin(facts.model.calls.id, ids[ids != ABSENT])
+    chosen = np.isin(calls.id, ids[ids != ABSENT])
+    order = np.lexsort((calls.ts_ns, calls.lane))
+    before, after = order[:-1], order[1:]
+    same = (calls.lane[before] == calls.lane[after]) & (op[before] == op[after]) & (op[after] >= 0)
+    waits = same & chosen[before] & calls.role.where("sync")[after]
+    chosen[after[waits]] = True
+    return chosen
 
 
 class Stalls(NamedTuple):

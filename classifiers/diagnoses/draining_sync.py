@@ -33,8 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfdiag.classifiers.claims import claim
-from perfdiag.classifiers.diagnoses._allocation import allocating
-from perfdiag.classifiers.diagnoses._calls import launching, let_go
+from perfdiag.classifiers.diagnoses._calls import copying, let_go
 from perfdiag.classifiers.diagnoses._copies import after_copies, blocking, to_device
 from perfdiag.classifiers.diagnoses._shared import (
     Intervals,
@@ -58,7 +57,7 @@ from perfdiag.classifiers.diagnoses._shared import (
 from perfdiag.classifiers.diagnosis import MATERIAL, Diagnosis, Finding, Limits, Threshold
 from perfdiag.classifiers.facts import RankFacts
 from perfdiag.classifiers.host_states import HostState
-from perfdiag.classifiers.intervals import covered, gaps
+from perfdiag.classifiers.intervals import gaps
 from perfdiag.trace_schemas.recording import ABSENT, Int64s
 
 READS = ("aten::item", "aten::_local_scalar_dense")
@@ -132,22 +131,15 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
 def _draining(facts: RankFacts, reads: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """(calls,) those that wait for the device, but for copies to it, and for some reads."""
     op = facts.origins.call_op
-    others = launching(facts, to_device(facts)) | (np.append(reads, False)[op] & (op != ABSENT))
+    others = copying(facts, to_device(facts)) | (np.append(reads, False)[op] & (op != ABSENT))
     return np.asarray(facts.model.calls.role.where("sync") & ~others, np.bool_)
 
 
 def _elsewhere(facts: RankFacts) -> Intervals:
-    """All but idle times that other findings are about.
-
-    Those after copies to the device whose calls block, and those that begin under calls that
-    allocate or release memory.
-    """
+    """All but idle times after copies to the device whose calls block: another finding."""
     copies = blocking(facts.model) & facts.here & to_device(facts)
-    starts, ends = facts.idle_gaps
-    under = covered(*union_of(facts.model.calls, allocating(facts)), starts)
-    theirs = joined(after_copies(facts, copies), (starts[under], ends[under]))
     edges = facts.timeline.edges_ns
-    return gaps(*theirs, int(edges[0]), int(edges[-1]))
+    return gaps(*joined(after_copies(facts, copies)), int(edges[0]), int(edges[-1]))
 
 
 def _caller(facts: RankFacts, api: str, op: str, calls: NDArray[np.bool_]) -> str:

@@ -26,14 +26,16 @@ References:
 
 import numpy as np
 
-from perfdiag.classifiers.claims import claim
+from perfdiag.classifiers.claims import Claim, claim
 from perfdiag.classifiers.diagnoses._loaders import loading, saved_by_workers, works_ahead
 from perfdiag.classifiers.diagnoses._shared import (
+    Intervals,
     count_of,
     leaf_ns,
     per_step,
     share_of,
     spell,
+    split_by_step,
     windows,
     within,
 )
@@ -79,14 +81,32 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
         f"host loads data: {count_of(count, 'range')} {name!r}, {spell(total)} in all. Nothing is "
         "loaded ahead."
     )
-    low, mid = saved_by_workers(facts, waits, _batch_ns(facts, waits), limits["workers"])
+    loads = _loading(facts)
+    batch = np.maximum(within(loads, windows(facts)), waits)
+    low, mid = saved_by_workers(facts, waits, batch, limits["workers"])
+    waiting = claim(windows(facts), ["input"], low=low, mid=mid, high=1.0, verb="remove")
     return DIAGNOSIS.fires(
-        why, [claim(windows(facts), ["input"], low=low, mid=mid, high=1.0)], [proof]
+        why, [waiting, _gone(facts, loads, waits, batch, limits["workers"])], [proof]
     )
 
 
-def _batch_ns(facts: RankFacts, waits: Int64s) -> Int64s:
-    """(steps,) how long the main thread loads, hidden or not."""
+def _loading(facts: RankFacts) -> Intervals:
+    """When the main thread loads, whether the device has work meanwhile or not."""
     empty = np.empty(0, np.int64)
-    union = facts.states.unions.get(facts.states.main_lane, {}).get(HostState.INPUT, (empty, empty))
-    return np.maximum(within(union, windows(facts)), waits)
+    main = facts.states.unions.get(facts.states.main_lane, {})
+    return main.get(HostState.INPUT, (empty, empty))
+
+
+def _gone(
+    facts: RankFacts, loads: Intervals, waits: Int64s, batch: Int64s, workers: float
+) -> Claim:
+    """Loading leaves the thread, which waits for what workers need longer than the rest of a step.
+
+    Also where a queue of launches hid it: the thread gets further ahead of the device.
+    """
+    starts, ends = windows(facts)
+    rest, whole = ends - starts - waits, np.maximum(batch, 1)
+    low, mid = (1.0 - np.clip((batch / n - rest) / whole, 0.0, 1.0) for n in (1.0, workers))
+    parts, step = split_by_step(facts, loads)
+    lanes = [facts.states.main_lane]
+    return claim(parts, (), low=low[step], mid=mid[step], high=1.0, verb="remove", threads=lanes)

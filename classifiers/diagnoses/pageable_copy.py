@@ -29,7 +29,7 @@ References:
 import numpy as np
 
 from perfdiag.classifiers.claims import claim
-from perfdiag.classifiers.diagnoses._calls import launching, let_go
+from perfdiag.classifiers.diagnoses._calls import copying, let_go
 from perfdiag.classifiers.diagnoses._copies import after_copies, blocking, to_device
 from perfdiag.classifiers.diagnoses._shared import (
     HOST_IDLE,
@@ -95,7 +95,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
     claims = [
         claim(copies, ["copy"], low=limits["pinned"], high=1.0),
         claim(refills, HOST_IDLE, low=0.0, high=1.0, verb="detach"),
-        let_go(facts, launching(facts, here & to_device(facts))),
+        let_go(facts, copying(facts, here & to_device(facts))),
     ]
     return DIAGNOSIS.fires(
         why, claims, [ask("ns", total, "perfdiag_blocking_copy_ns", spots=longest(work, blocks))]

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfdiag.classifiers.claims import claim
-from perfdiag.classifiers.diagnoses._calls import launching, let_go
+from perfdiag.classifiers.diagnoses._calls import copying, let_go
 from perfdiag.classifiers.diagnoses._copies import after_copies
 from perfdiag.classifiers.diagnoses._figures import longest_work
 from perfdiag.classifiers.diagnoses._makers import Made, made_on_host
@@ -111,7 +111,7 @@ def diagnose(facts: RankFacts, limits: Limits) -> Finding:
         claim(copies, ["copy"], low=_beyond(limits["fill"], copies), high=1.0),
         claim(making, HOST_IDLE, low=_beyond(limits["launch"], making), high=1.0),
         claim(refills, ["sync"], low=0.0, high=1.0, verb="detach"),
-        let_go(facts, launching(facts, made.copy)),
+        let_go(facts, copying(facts, made.copy)),
     ]
     return DIAGNOSIS.fires(why, claims, [proof])
 

@@ -6,6 +6,7 @@ from kineto_builder import COMPUTE_STREAM, GEMM, KinetoBuilder
 from plain_groups import grouped_facts_of
 from replaying import mean_step_ns, replayed
 
+from perfdiag.classifiers.dependencies import Program
 from perfdiag.classifiers.effects import Effects
 from perfdiag.classifiers.findings import diagnose_rank
 from perfdiag.classifiers.graph import Graph
@@ -42,14 +43,22 @@ def reading(*, reads: bool, python_us: float = 90) -> KinetoBuilder:
     return b
 
 
-def changes(trace: KinetoBuilder, name: str) -> tuple[Graph, tuple[list[Change], ...]]:
-    """A job's graph, and what a fix changes in it at least, likely and at most."""
+def program_and_changes(
+    trace: KinetoBuilder, name: str
+) -> tuple[Program, tuple[list[Change], ...]]:
+    """A job's graph with its nodes, and what a fix changes in it at least, likely and at most."""
     replay = replay_job(gather([grouped_facts_of(trace)]))
     facts, program = replay.ranks[0], replay.program
     assert program is not None
     found = diagnose_rank(facts, tuned_diagnoses({}), judge_rank(facts).unknown)
     share = next(one for one in found.shares if one.finding.diagnosis.id == name)
-    return program.graph, Effects.of(program, facts, 0).changes(share, np.ones(3))
+    return program, Effects.of(program, facts, 0).changes(share, np.ones(3))
+
+
+def changes(trace: KinetoBuilder, name: str) -> tuple[Graph, tuple[list[Change], ...]]:
+    """The same without what nodes stand for."""
+    program, levels = program_and_changes(trace, name)
+    return program.graph, levels
 
 
 def cut_by(made: list[Change]) -> int:
@@ -180,3 +189,104 @@ def test_a_wait_that_reads_nothing_has_no_read_to_remove() -> None:
     found = replayed([synchronizing(waits=True)])
     real = found.step_ns - step_ns(synchronizing(waits=False))
     assert found.savings["draining_sync"].likely_ns == pytest.approx(real, abs=2_000)
+
+
+def releasing(*, reads: bool, frees: bool, between_us: float = 1) -> KinetoBuilder:
+    """A value is read after each kernel, and memory released, which waits for the device as well.
+
+    Then Python, which the device hides if it has a kernel to go on with.
+    """
+    b = KinetoBuilder()
+    for _ in range(STEPS):
+        with b.step():
+            for _ in range(READS):
+                b.launch(GEMM, 300)
+                if reads:
+                    read(b)
+                    b.idle(between_us)
+                if frees:
+                    left = max(b.clock.now, *b.clock.free.values()) - b.clock.now
+                    b.clock.call("cudaFree", left + 60_000)
+                b.idle(100)
+    return b
+
+
+def test_a_release_alone_saves_no_wait_for_the_device() -> None:
+    """The read waits for the kernel with it and without it: what goes is the call's own time."""
+    found = replayed([releasing(reads=True, frees=True)])
+    real = found.step_ns - step_ns(releasing(reads=True, frees=False))
+    assert found.savings["allocator_storm"].likely_ns == pytest.approx(real, abs=1_000)
+    assert real == READS * 60_000
+
+
+def test_calls_that_wait_in_turn_save_together_what_the_device_hides() -> None:
+    """A release that goes does not wait either, though it recorded no wait: the read had waited."""
+    found = replayed([releasing(reads=True, frees=True)])
+    fixes = [found.savings[name] for name in ("draining_sync", "allocator_storm")]
+    real = found.step_ns - step_ns(releasing(reads=False, frees=False))
+    together = sum(one.left_ns for one in fixes)
+    assert together == pytest.approx(real, abs=10_000)
+    assert together > 1.3 * sum(one.likely_ns for one in fixes)
+
+
+def test_a_release_takes_along_no_wait_that_ends_where_it_begins() -> None:
+    """Its own wait goes, which ends after it has begun; the read right before it stays."""
+    trace = releasing(reads=True, frees=True, between_us=0)
+    program, (_, likely, _) = program_and_changes(trace, "allocator_storm")
+    gone = np.concatenate([change.cut[change.cut_at < 1.0] for change in likely])
+    until = np.sort(program.nodes.ts_ns[program.graph.target[gone]])
+    calls = grouped_facts_of(trace).model.calls
+    frees = calls.api.where("cudaFree")
+    assert len(until) == STEPS * READS
+    assert ((until > calls.ts_ns[frees]) & (until <= calls.end_ns[frees])).all()
+
+
+def beside_a_pause() -> KinetoBuilder:
+    """One thread collects garbage while another one launches kernels and reads values."""
+    b = KinetoBuilder()
+    for _ in range(STEPS):
+        with b.step():
+            b.launch(GEMM, 20)
+            start = b.clock.now
+            b.annotation("gc.collect", 3000)
+            with b.backward_thread():
+                b.clock.now = start
+                for _ in range(READS):
+                    b.idle(200)
+                    b.launch(GEMM, 100)
+                    read(b)
+            b.clock.now = max(b.clock.now, start + 3_000_000)
+            b.sync()
+    return b
+
+
+def test_another_thread_waits_on_while_garbage_is_collected() -> None:
+    """A claim that speaks of one thread lets go of the waits of that one alone."""
+    _, levels = changes(beside_a_pause(), "gc_pause")
+    assert [cut_by(made) for made in levels] == [0, 0, 0]
+
+
+def copying(api: str) -> KinetoBuilder:
+    """Values are read from the device, and others are copied to it by a call that blocks."""
+    b = KinetoBuilder()
+    for _ in range(STEPS):
+        with b.step():
+            for _ in range(READS):
+                b.launch(GEMM, 100)
+                read(b)
+                b.idle(50)
+                b.launch(GEMM, 100)
+                b.copy("HtoD", 1 << 16, 20, pageable=True)
+                b.idle(50)
+    for event in b.clock.events:
+        if event["name"] == "cudaMemcpyAsync":
+            event["name"] = api
+    return b
+
+
+@pytest.mark.parametrize("api", ["cudaMemcpyAsync", "hipMemcpyWithStream"])
+def test_reads_and_copies_that_block_are_let_go_one_by_one(api: str) -> None:
+    """Without the reads the host still waits for each copy, and without these for each read."""
+    for name in ("draining_sync", "pageable_copy"):
+        _, (_, likely, most) = changes(copying(api), name)
+        assert cut_by(likely) == cut_by(most) == STEPS * READS

@@ -4,7 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from kineto_builder import COMPUTE_STREAM, GEMM, KinetoBuilder
+from kineto_builder import COMPUTE_STREAM, ELEMENTWISE, GEMM, KinetoBuilder
+from plain_model import facts_of
+from replaying import mean_step_ns, replayed
+
+from perfdiag.classifiers.job import gather
 
 
 def job(before: Sequence[str], after: Sequence[str] = (), nbytes: int = 4096) -> KinetoBuilder:
@@ -77,3 +81,32 @@ def test_making_under_a_busy_device_is_free(examine: Any) -> None:
             b.launch(GEMM, 1000)
             b.sync()
     assert examine(b).status("tensor_made_on_host") == "quiet"
+
+
+def noise(*, on_host: bool) -> KinetoBuilder:
+    """A kernel of 300 us, values for the next one, and 200 us of Python before that."""
+    b = KinetoBuilder()
+    for _ in range(6):
+        with b.step():
+            b.launch(GEMM, 300)
+            if on_host:
+                b.op("aten::randn", 20)
+                with b.op("aten::to", 2), b.op("aten::copy_", 2):
+                    b.copy("HtoD", 1 << 14, 3, pageable=True)
+            else:
+                with b.op("aten::randn", 6):
+                    b.launch(ELEMENTWISE, 3)
+            b.idle(200)
+            b.launch(GEMM, 300)
+    for event in b.clock.events:
+        if event["name"] == "cudaMemcpyAsync":
+            event["name"] = "hipMemcpyWithStream"
+    return b
+
+
+def test_what_is_made_on_the_device_is_not_waited_for() -> None:
+    """The copy waited for the kernel before it, and the host with it; both go."""
+    found = replayed([noise(on_host=True)])
+    real = found.step_ns - mean_step_ns(gather([facts_of(noise(on_host=False))]))
+    assert real > 150_000
+    assert found.savings["tensor_made_on_host"].likely_ns == pytest.approx(real, abs=10_000)
