@@ -103,9 +103,9 @@ class Job:
             return _about_link(self._slow_link, culprit, name, max(1, self._steps))
         by_leaf = self.waits.late_ns[culprit]
         leaf = LEAVES[int(np.argmax(by_leaf))]
-        waited = by_leaf.sum() / max(1, self._steps) / max(1, len(self.ranks) - 1)
+        cost = by_leaf.sum() / max(1, self._steps) / max(1, len(self.ranks) - 1)
         return (
-            f" Rank {name} comes late: the others wait for it for {waited / 1e6:.3g} ms of a step, "
+            f" Rank {name} comes late, which costs the others {cost / 1e6:.3g} ms of a step, "
             f"{by_leaf.max() / by_leaf.sum():.0%} of that while it is {PHRASES[leaf]}."
         )
 

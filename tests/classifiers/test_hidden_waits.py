@@ -60,7 +60,7 @@ def test_a_rank_that_pushes_the_others_transfers_is_named() -> None:
     assert cost == pytest.approx(1000, rel=0.03)
     assert job.culprit == 1
     why = job.verdict(add_budgets([judge_rank(facts).budget_ns for facts in job.ranks])).why
-    assert "Rank 1 comes late: the others wait for it for 1" in why
+    assert "Rank 1 comes late, which costs the others 1" in why
 
 
 @pytest.mark.parametrize(("transfer_us", "cost_us"), [(1000, 1000), (450, 750), (320, 100)])
