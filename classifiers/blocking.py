@@ -37,7 +37,7 @@ which holds 1,024 kernels on CUDA; half of that, because one launch may fill sev
 SLOW = 2
 """Times as long as usual that a launch takes if it waits for a place in the queue; a choice."""
 
-_RELEASES = re.compile(r"Free|Unmap|Release")
+_RELEASES = re.compile(r"^(?!.*(?:Async|AddressFree)).*(?:Free|Unmap)")
 
 LONG_CALL_NS = 50_000
 """A launch or an allocation that takes longer than this may wait for the device; a choice."""
@@ -159,7 +159,7 @@ def _for_device(facts: RankFacts) -> Blocked:
 
 
 def _gives_back(model: Model) -> Bools:
-    """(calls,) those that release memory: they always wait for the device.
+    """(calls,) those that release memory: they wait for the device, unless a stream orders them.
 
     Allocations may (CUDA C++ Programming Guide, "Implicit Synchronization"): where that explains
     most of the time that they take.

@@ -197,8 +197,8 @@ PACED = 0.01
 batch that takes longer than others now and then."""
 
 RECURS = 0.2
-"""Of the batches that are waited for then; a choice: a loader is waited for once in each round of
-its workers, of which a rank has four or so."""
+"""Of the batches that are waited for then, or half of it if more than one is; a choice: a loader is
+waited for once in each round of its workers, of which a rank has four to eight."""
 
 
 def _paced(loader: Loader) -> bool:
@@ -206,8 +206,9 @@ def _paced(loader: Loader) -> bool:
     later = loader.waited[1:]
     waited = np.where(loader.waited, loader.came_ns - loader.asked_ns, 0)[1:].sum()
     passed = loader.came_ns[-1] - loader.asked_ns[0]
-    often = later.any() and later.mean() >= RECURS
-    return bool(often and waited > PACED * passed)
+    often = later.sum() >= max(1.0, RECURS * len(later))
+    again = later.sum() >= max(2.0, RECURS / 2 * len(later))
+    return bool((often or again) and waited > PACED * passed)
 
 
 def _before(loader: Loader) -> Int64s:

@@ -168,14 +168,15 @@ def _told(facts: RankFacts, ready: Bools) -> tuple[Int64s, Int64s]:
 def _launched_next(work: Work, given: Int64s, thread: int, asked: Int64s) -> Int64s:
     """What a thread launches, or another one after it has made a stream wait and handed over.
 
-    In the order of launches. So autograd's thread makes a stream wait for all-reduces, and the main
-    thread launches the optimizer on it.
+    In the order of launches, and on streams that the thread uses itself. So autograd's thread makes
+    a stream wait for all-reduces, and the main thread launches the optimizer on it.
     """
     order = given[np.argsort(work.launch_ts_ns[given], kind="stable")]
     launched, own = work.launch_ts_ns[order], work.launch_lane[order] == thread
     before = np.append(NEVER, launched[own])[np.searchsorted(launched[own], launched)]
     waited = np.append(NEVER, asked)[np.searchsorted(asked, launched)]
-    found: Int64s = order[own | (waited > before)]
+    its = np.isin(work.lane[order], work.lane[order[own]])
+    found: Int64s = order[own | (its & (waited > before))]
     return found
 
 

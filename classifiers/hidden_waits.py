@@ -105,7 +105,16 @@ def _open(facts: RankFacts, end_ns: Int64s) -> tuple[Int64s, Int64s]:
     at = np.minimum(np.searchsorted(until, end_ns, "left"), len(until) - 1)
     last = until[at] - end_ns
     opened = np.where((last >= 0) & (last <= NEAR_NS), np.maximum(end_ns - begins[at], 0), 0)
+    opened[~_last_of(at, end_ns)] = 0
     return opened, timeline.time_in(("collective_wait",), (end_ns - opened, end_ns))
+
+
+def _last_of(stretch: Int64s, end_ns: Int64s) -> NDArray[np.bool_]:
+    """(n,) whether each collective is the last to end in its stretch: the rank goes on after it."""
+    order = np.lexsort((end_ns, stretch))
+    found = np.zeros(len(order), np.bool_)
+    found[order] = np.diff(stretch[order], append=-1) != 0
+    return found
 
 
 def _pushed(queue: _Queue) -> Floats:

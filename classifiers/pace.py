@@ -3,7 +3,7 @@
 In a job that its hosts hold up, one of them is always the last, and the devices of all others wait
 for its launches in each step, although it works no longer than they do: it only began later, or
 fell behind once. A rank holds the others up by as much as it needs longer for a step than they do,
-unless its host takes so different times for its steps that this may be chance.
+unless that may be chance: a single long step of its host, or less than steps differ by.
 """
 
 from collections.abc import Sequence
@@ -33,14 +33,15 @@ ENOUGH = 3
 
 
 CHANCE = 2.0
-"""Standard errors by which hosts must differ: by less, one in twenty pairs does by chance."""
+"""Standard errors of the steadier of two hosts by which the other must be slower, its longest step
+left out: by less, one in twenty pairs is by chance."""
 
 
 def longer_ns(ranks: Sequence[RankFacts]) -> Floats:
     """(2, ranks, ranks) how much longer the second rank works than the first, at least 0.
 
     That is in all steps of the first that have a verdict: its host, and its device. 0 for hosts
-    that differ no more than by chance, as their steps do. Infinite where a trace has no host
+    that differ no more than by chance. Infinite where a trace has no host
     events, or too few steps to show a pace.
     """
     steps = np.array([max(1, int(one.trusted.sum())) for one in ranks])
@@ -49,15 +50,19 @@ def longer_ns(ranks: Sequence[RankFacts]) -> Floats:
     pace = np.stack((host, np.array([_device_ns(one) for one in ranks]))) / steps
     pace[:, steps < ENOUGH] = np.nan
     longer = pace[:, None, :] - pace[:, :, None]
-    spread = np.array([_variance(one) for one in each])
-    longer[0][longer[0] < CHANCE * np.sqrt(spread[None, :] + spread[:, None])] = 0.0
+    spread, usual = np.array([_spread(one) for one in each]).T
+    chance = CHANCE * np.sqrt(2 * np.minimum(spread[None, :], spread[:, None]))
+    longer[0][usual[None, :] - pace[0][:, None] < chance] = 0.0
     longer = np.maximum(longer, 0.0) * steps[:, None]
     return np.asarray(np.where(np.isnan(longer), np.inf, longer), np.float64)
 
 
-def _variance(each_ns: Floats) -> float:
-    """Of the mean of some steps."""
-    return float(each_ns.var(ddof=1) / len(each_ns)) if len(each_ns) > 1 else 0.0
+def _spread(each_ns: Floats) -> tuple[float, float]:
+    """The variance of the mean of some steps, and the mean without the longest."""
+    if len(each_ns) < 2:
+        return 0.0, float(each_ns.mean()) if len(each_ns) else np.nan
+    usual = (each_ns.sum() - each_ns.max()) / (len(each_ns) - 1)
+    return float(each_ns.var(ddof=1) / len(each_ns)), float(usual)
 
 
 def _device_ns(facts: RankFacts) -> float:

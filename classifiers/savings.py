@@ -1,6 +1,7 @@
 """What each fix saves, by replaying the job with it: alone, in part, and after the others."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from perfdiag.classifiers.budget import LEAF
 from perfdiag.classifiers.effects import Effects
 from perfdiag.classifiers.findings import Share
-from perfdiag.classifiers.rebalancing import Excess, excess_of
+from perfdiag.classifiers.rebalancing import Rebalancing
 from perfdiag.classifiers.replay import Replay
 from perfdiag.classifiers.waits import Waits
 from perfdiag.classifiers.whatif import Change, scale
@@ -177,13 +178,14 @@ class _Changes:
             charged = self._waits.charged_ns[others, late] / np.array(steps).reshape(-1, 1)
             if charged.any():
                 excess = self._excess(late, np.median(charged, axis=0))
-                for made, ns in zip(found, excess, strict=True):
-                    made += effects.rebalanced(self._spread(late, others, ns))
+                spread = self._rebalancing.excess(late, others, excess)
+                for made, longer in zip(found, spread, strict=True):
+                    made += effects.rebalanced(longer)
         return found
 
-    def _spread(self, late: int, others: Sequence[int], longer_ns: Floats) -> Excess:
-        ranks = [one.facts for one in self._effects]
-        return excess_of(self._program, ranks, late, others, longer_ns)
+    @cached_property
+    def _rebalancing(self) -> Rebalancing:
+        return Rebalancing(self._program, [one.facts for one in self._effects])
 
     def _excess(self, late: int, charged_ns: Floats) -> Floats:
         """(3, leaves) how much longer a late rank takes than the others, in all of its steps.

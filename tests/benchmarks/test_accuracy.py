@@ -342,21 +342,23 @@ def several(saved: dict[str, float], places: dict[str, Prediction | None]) -> Se
 
 def test_the_order_of_fixes_is_compared_within_a_job() -> None:
     """The fix listed first saves most, though less is predicted of it; one is not named."""
-    first, second = Prediction("a", 10, 0, 20, 0), Prediction("b", 12, 0, 20, 1)
+    first, second = Prediction("a", 10, 0, 20, 1, 0), Prediction("b", 12, 0, 20, 0, 1)
     saved = {"a": 30.0, "b": 20.0, "c": 5.0, "ab": 50.0, "ac": 35.0, "bc": 25.0, "abc": 55.0}
     text = order_line([several(saved, {"a": first, "b": second, "c": None})])
     assert "1 jobs with 3 faults" in text
     assert "fixes name 2. " in text
     assert text.count("(1 pairs)") == 2
     assert "each after those before it, is **1.00**" in text
+    assert "and -1.00 in the report" in text
     assert "of what each saves alone it is **-1.00**" in text
 
 
 ABC = {
-    name: Prediction(name, ns, 0, 99, place)
+    name: Prediction(name, ns, 0, 99, 2 - place, place)
     for place, (name, ns) in enumerate({"a": 90.0, "b": 50.0, "c": 60.0}.items())
 }
-"""Of fixes in the order a, b, c; the last one saves more alone than the second."""
+"""Of fixes in the order a, b, c; in the report in that of c, b, a. The last one saves more alone
+than the second."""
 
 HIDDEN_BY_THE_FIRST = {"a": 90.0, "b": 50.0, "c": 60.0, "ab": 140.0, "ac": 95.0, "abc": 145.0}
 """What c costs shows only where a is."""
@@ -366,6 +368,7 @@ def test_fixes_are_ordered_by_what_those_before_leave() -> None:
     """First a saves more than either; after it b saves 50 and c 5. Alone, c saves more than b."""
     job = several(HIDDEN_BY_THE_FIRST, {**ABC})
     assert list(job.by_order()) == [(40, 1), (30, 2), (45, 1)]
+    assert list(job.by_order(others=True)) == [(40, -1), (30, -2), (45, -1)]
     assert list(job.by_saving()) == [(40, 40), (30, 30), (-10, -10)]
 
 

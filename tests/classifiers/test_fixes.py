@@ -94,18 +94,16 @@ def test_what_is_left_may_be_added_up_over_fixes(examine: Any) -> None:
 
 
 def test_the_same_time_is_saved_once(examine: Any) -> None:
-    """A blocking copy and the refill after it: the second fix is worth what the first leaves."""
+    """A blocking copy and Python after it: the second fix is worth what the first leaves."""
     b = KinetoBuilder()
-    for _ in range(3):
+    for _ in range(6):
         with b.step():
-            b.copy("HtoD", 1000, 20, pageable=True)
-            b.idle(60)
-            b.launch(GEMM, 200)
-            b.sync()
-    for event in b.clock.events:
-        if event["name"] == "cudaMemcpyAsync":
-            event["name"] = "hipMemcpyWithStream"
+            with b.op("aten::to", 2), b.op("aten::copy_", 2):
+                b.copy("HtoD", 3_000_000, 50, pageable=True)
+            b.idle(300)
+            b.launch(GEMM, 500)
     first, second = examine(b).fixes
+    assert (first.id, second.id) == ("pageable_copy", "python_overhead")
     assert first.saving_after_previous_ns == first.saving_ns_per_step
     assert 0 <= second.saving_after_previous_ns < second.saving_ns_per_step
 

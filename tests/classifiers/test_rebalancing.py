@@ -8,7 +8,7 @@ from plain_model import facts_of
 
 from perfdiag.classifiers.budget import LEAF
 from perfdiag.classifiers.job import Job, gather
-from perfdiag.classifiers.rebalancing import Excess, excess_of
+from perfdiag.classifiers.rebalancing import Excess, Rebalancing
 from perfdiag.classifiers.replay import replay_job
 
 STEPS, PARTS, PART_US, MORE_US = 4, 4, 1000.0, 800.0
@@ -36,9 +36,9 @@ def excess(job: Job, longer_us: float) -> Excess:
     """What the last rank takes longer than the others, if that is so much of a step."""
     program = replay_job(job).program
     assert program is not None
-    longer = np.zeros(len(LEAF))
-    longer[COMPUTE] = STEPS * longer_us * 1000
-    return excess_of(program, job.ranks, 2, (0, 1), longer)
+    longer = np.zeros((1, len(LEAF)))
+    longer[0, COMPUTE] = STEPS * longer_us * 1000
+    return Rebalancing(program, job.ranks).excess(2, (0, 1), longer)[0]
 
 
 def test_time_goes_where_the_rank_takes_longer() -> None:
