@@ -171,10 +171,16 @@ def test_a_wait_in_one_of_four_steps_sets_the_pace() -> None:
     assert gained_us(in_rounds(6_000)) == pytest.approx(0, abs=10)
 
 
+def test_a_wait_in_each_round_of_eight_workers_sets_the_pace() -> None:
+    """Two of seventeen batches, a round apart."""
+    late = waiting([6_000 if number in (8, 16) else READY_US for number in range(17)])
+    assert gained_us(late) == pytest.approx(0, abs=10)
+
+
 def test_waits_in_few_steps_do_not_set_the_pace() -> None:
-    """Two of thirteen batches come late, by chance: the other steps owe nothing to the loader."""
-    late = waiting([6_000 if number in (4, 8) else READY_US for number in range(13)])
-    assert gained_us(late) == pytest.approx(13 * LOGGING_US, abs=10)
+    """Two of thirty batches come late, by chance: the other steps owe nothing to the loader."""
+    late = waiting([6_000 if number in (4, 8) else READY_US for number in range(30)])
+    assert gained_us(late) == pytest.approx(30 * LOGGING_US, abs=10)
 
 
 def test_short_waits_do_not_set_the_pace() -> None:
