@@ -106,7 +106,9 @@ def _gone(
     """
     starts, ends = windows(facts)
     rest, whole = ends - starts - waits, np.maximum(batch, 1)
-    low, mid = (1.0 - np.clip((batch / n - rest) / whole, 0.0, 1.0) for n in (1.0, workers))
+    low, mid = (
+        1.0 - np.clip((batch / n - rest) / whole, 0.0, 1.0) for n in (1.0, max(workers, 1.0))
+    )
     parts, step = split_by_step(facts, loads)
     lanes = [facts.states.main_lane]
     return claim(parts, (), low=low[step], mid=mid[step], high=1.0, verb="remove", threads=lanes)
